@@ -1,0 +1,79 @@
+"""Every error a user can meet.
+
+ClinometerError
+├── InputError            what the user gave is wrong: exit code 2, nothing was written
+│   ├── SpecError         a key, a profile, a probe or an option of the audit spec
+│   ├── DataError         a word list, a template file, a corpus
+│   ├── RequestError      a text that cannot be asked: no mask, two masks, too long
+│   └── ModelError        no such model, no safe weights, a missing package, a missing capability
+└── StoreError            the run folder: exit code 1, nothing earlier was damaged
+    ├── RunLockedError    another process holds the run
+    ├── RecordsError      records are missing or damaged
+    └── DiskFullError     no space left while writing
+
+The message of each says what was found, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ClinometerError(Exception):
+    """Base of every error that Clinometer raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(ClinometerError):
+    """What the user gave is wrong."""
+
+    exit_code = 2
+
+
+class SpecError(InputError):
+    """The audit spec is wrong."""
+
+
+class DataError(InputError):
+    """A data file is missing, unreadable or malformed."""
+
+
+class RequestError(InputError):
+    """A text cannot be put to a model as it stands."""
+
+
+class ModelError(InputError):
+    """A model cannot be found, loaded safely, or asked what a probe needs."""
+
+
+class StoreError(ClinometerError):
+    """The run folder cannot be used."""
+
+
+class RunLockedError(StoreError):
+    """Another process is working on the run."""
+
+
+class RecordsError(StoreError):
+    """Records are missing or damaged."""
+
+
+class DiskFullError(StoreError):
+    """No space was left while writing; what was written earlier is intact."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """Return a hint that names the nearest valid name, or lists them all when none is near.
+
+    >>> nearest("counterexample", ["counterexamples", "stigma"])
+    "did you mean 'counterexamples'?"
+    >>> nearest("xyz", ["quick", "paper"])
+    'valid: paper, quick'
+    """
+    names = sorted(valid)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"valid: {', '.join(names)}" if names else "none are valid here"

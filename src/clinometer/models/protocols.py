@@ -1,0 +1,109 @@
+"""What a model can be asked. No torch here: probes, engine and fakes share these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from clinometer.types import (
+    Ask,
+    Classify,
+    ClassifyAnswer,
+    Embed,
+    EmbedAnswer,
+    Fill,
+    LogLikelihood,
+    LogLikelihoodAnswer,
+    ModelInfo,
+    NextWord,
+    Request,
+    Sample,
+    TextAnswer,
+    WordAnswer,
+)
+
+
+class Model(Protocol):
+    """Every adapter: who it is, and what a request costs.
+
+    The capability methods below take one batch that fits in memory and answer it in order. Sorting, batching,
+    splitting and retrying are the engine's.
+    """
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    def cost(self, requests: Sequence[Request]) -> list[int]:
+        """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
+        ...
+
+
+@runtime_checkable
+class CanFill(Protocol):
+    """Masked models: the word at the one mask of a text."""
+
+    def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]: ...
+
+
+@runtime_checkable
+class CanContinue(Protocol):
+    """Causal models: the word after a prefix."""
+
+    def next_word(self, batch: Sequence[NextWord]) -> list[WordAnswer]: ...
+
+
+@runtime_checkable
+class CanSample(Protocol):
+    """Causal models: continuations of a prefix."""
+
+    def sample(self, batch: Sequence[Sample]) -> list[TextAnswer]: ...
+
+
+@runtime_checkable
+class CanScore(Protocol):
+    """Causal models: summed token log-probabilities."""
+
+    def log_likelihood(self, batch: Sequence[LogLikelihood]) -> list[LogLikelihoodAnswer]: ...
+
+
+@runtime_checkable
+class CanClassify(Protocol):
+    """Classifiers: negative, neutral, positive."""
+
+    def classify(self, batch: Sequence[Classify]) -> list[ClassifyAnswer]: ...
+
+
+@runtime_checkable
+class CanEmbed(Protocol):
+    """Encoders: a sentence vector."""
+
+    def embed(self, batch: Sequence[Embed]) -> list[EmbedAnswer]: ...
+
+
+@runtime_checkable
+class CanAsk(Protocol):
+    """Chat models: answers to a conversation."""
+
+    def ask(self, batch: Sequence[Ask]) -> list[TextAnswer]: ...
+
+
+# Which method answers which request, and with what: the one place that knows.
+METHODS: dict[type, str] = {
+    Fill: "fill",
+    NextWord: "next_word",
+    Sample: "sample",
+    LogLikelihood: "log_likelihood",
+    Classify: "classify",
+    Embed: "embed",
+    Ask: "ask",
+}
+
+ANSWERS: dict[type, type] = {
+    Fill: WordAnswer,
+    NextWord: WordAnswer,
+    Sample: TextAnswer,
+    LogLikelihood: LogLikelihoodAnswer,
+    Classify: ClassifyAnswer,
+    Embed: EmbedAnswer,
+    Ask: TextAnswer,
+}

@@ -1,0 +1,111 @@
+"""Audit specs as TOML: read strictly, written plainly."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from clinometer.errors import SpecError, nearest
+from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec
+
+T = TypeVar("T")
+
+
+def read_spec(path: Path) -> AuditSpec:
+    """Read a spec file."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise SpecError(f"cannot read the spec {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SpecError(f"the spec {path} is not text; expected a TOML file in UTF-8") from None
+    return with_files(parse_spec(text, origin=str(path)), lambda file: str(path.parent / file))
+
+
+def parse_spec(text: str, *, origin: str = "spec") -> AuditSpec:
+    """Turn TOML into a spec; a key that does not exist is an error that names the nearest one that does.
+
+    >>> parse_spec('version = 1\\nprobes = ["counterexamples"]\\nmodels = [{name = "gpt2"}]').models[0].name
+    'gpt2'
+    """
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{origin} is not valid TOML: {error}") from None
+    version = values.get("version")
+    if version != SPEC_VERSION:
+        found = "no version" if version is None else f"version {version!r}"
+        raise SpecError(
+            f"{origin} has {found}, this Clinometer reads version {SPEC_VERSION}: "
+            f"write `version = {SPEC_VERSION}` and check the keys against docs/guide.md"
+        )
+    return build(AuditSpec, values, where=origin)
+
+
+def dump_spec(spec: AuditSpec) -> str:
+    """Write a spec as TOML; `parse_spec` gives it back."""
+    import tomli_w
+
+    values = dataclasses.asdict(spec)
+    for model in values["models"]:
+        if not model["label_map"]:
+            del model["label_map"]
+    return tomli_w.dumps(values)
+
+
+def with_files(spec: AuditSpec, place: Callable[[str], str]) -> AuditSpec:
+    """Put every file that the options name (`…_file = "path"`) in another place.
+
+    >>> spec = AuditSpec(probes=(), models=(), options={"stigma": {"words_file": "a.csv", "top_k": 3}})
+    >>> with_files(spec, "folder/{}".format).options["stigma"]
+    {'words_file': 'folder/a.csv', 'top_k': 3}
+    """
+    options = {
+        probe: {name: place(value) if is_file_option(name, value) else value for name, value in values.items()}
+        for probe, values in spec.options.items()
+    }
+    return dataclasses.replace(spec, options=options)
+
+
+def is_file_option(name: str, value: object) -> bool:
+    """Tell whether an option names a file of the user's; the name says so."""
+    return name.endswith("_file") and isinstance(value, str) and bool(value)
+
+
+def build(cls: type[T], values: Mapping[str, Any], *, where: str) -> T:
+    """Make a spec or a probe's options from plain values, checking every key and every type.
+
+    Values may come from TOML (lists) or from Python (tuples): the same types are demanded of both.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    _check_keys(cls, values, where=where)
+    try:
+        # strict JSON mode: "3" is not a number and 1 is not true, but an array may become a tuple
+        return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
+    except TypeError as error:
+        raise SpecError(f"{where}: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise SpecError(f"{where}: {key}: {first['msg']}; found {_shown(first['input'])}") from None
+
+
+def _check_keys(cls: type[Any], values: Mapping[str, Any], *, where: str) -> None:
+    valid = [field.name for field in dataclasses.fields(cls)]
+    for key in values:
+        if key not in valid:
+            raise SpecError(f"{where}: unknown key {key!r}; {nearest(str(key), valid)}")
+    models = values.get("models", ()) if cls is AuditSpec else ()
+    for number, model in enumerate(models if isinstance(models, (list, tuple)) else (), start=1):
+        if isinstance(model, Mapping):
+            _check_keys(ModelSpec, model, where=f"{where}: models, entry {number}")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

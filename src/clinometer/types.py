@@ -1,0 +1,283 @@
+"""What travels between the rooms: specs, requests, answers and findings. Frozen, typed, no logic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+# ---------------------------------------------------------------------------------------------------------
+# Specs: what the user wants to know
+
+SPEC_VERSION = 1
+
+Profile = Literal["quick", "standard", "paper"]
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec:
+    """One model to ask: a hub id, a folder or a built-in name, and how to load it."""
+
+    name: str
+    dtype: Dtype = "auto"
+    trust_remote_code: bool = False
+    label_map: Mapping[str, str] = field(default_factory=dict)  # classifiers: their label -> negative|neutral|positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSpec:
+    """Everything that decides the findings of a run; nothing that does not (device, batch, workers)."""
+
+    version: int = SPEC_VERSION
+    probes: tuple[str, ...]
+    models: tuple[ModelSpec, ...]
+    profile: Profile = "standard"
+    seed: int = 0
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # probe -> option -> value
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Models: what is known of one once it is loaded
+
+ModelKind = Literal["masked", "permuted", "causal", "classifier", "encoder", "chat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInfo:
+    """What identifies a loaded model, and what it can be asked."""
+
+    name: str
+    kind: ModelKind
+    family: str  # the architecture: "bert", "gpt2", …
+    capabilities: tuple[str, ...]  # the names of the protocols it offers: "fill", "next_word", …
+    weights: str  # SHA-256 of the weight files
+    tokenizer: str  # SHA-256 of the tokenizer files
+    dtype: str
+    code: str  # SHA-256 of the adapters' source: another adapter may answer otherwise
+    parameters: int = 0
+    window: int = 0  # the longest sequence in tokens; 0: no limit known
+    settings: Mapping[str, str] = field(default_factory=dict)  # whatever else changes answers: a label map, …
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Requests: one question to a model
+
+MASK = "[MASK]"  # the blank whose word is asked for; each adapter puts its model's own mask token there
+HIDDEN = "[HIDDEN]"  # a second blank that hides a word but is not read
+
+Join = Literal["space", "separator"]
+Normaliser = Literal["vocabulary", "words"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordQuery:
+    """A question about one word; `Fill` and `NextWord` say where the word stands.
+
+    `context` comes before `text` and is never searched for blanks. It is encoded on its own, so that one context
+    shared by many texts is encoded once; and it alone is cut, from its start, when both are longer than
+    the model's window.
+    """
+
+    text: str
+    context: str = ""
+    join: Join = "space"  # what stands between context and text: a space, or the model's separator token
+    words: tuple[str, ...] = ()  # ask for these words …
+    top_k: int = 0  # … or for the k most probable ones
+    normalise: Normaliser = "vocabulary"  # "words": softmax over the given words only (cheaper)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill(WordQuery):
+    """Which word stands at the one `MASK` in the text?"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextWord(WordQuery):
+    """Which word comes after the text?"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Continue the prefix `n` times; the draw depends on (seed, prefix, sample index, step) alone."""
+
+    prefix: str
+    n: int
+    first: int = 0  # index of the first sample: a request may ask for a part of them
+    max_new_tokens: int = 50
+    temperature: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLikelihood:
+    """How probable is the text, token by token, given its beginning?"""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classify:
+    """Is the text negative, neutral or positive?"""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embed:
+    """Which vector stands for the text?"""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What does a chat model answer, `n` times?"""
+
+    messages: tuple[Message, ...]
+    n: int = 1
+    max_new_tokens: int = 64
+    temperature: float = 1.0
+    seed: int = 0
+
+
+Request = Fill | NextWord | Sample | LogLikelihood | Classify | Embed | Ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A request as a probe asks it: the question, and the labels by which its answer will be read."""
+
+    request: Request
+    tags: Mapping[str, str | int | float]
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Answers: what a model said, one class for each kind of request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordAnswer:
+    """Words with their natural-log probabilities; NaN for a word that is not one token of the model.
+
+    Given words keep the order in which they were asked; the top k come most probable first.
+    """
+
+    words: tuple[str, ...]
+    logprobs: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextAnswer:
+    """Generated texts, without the prompt."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLikelihoodAnswer:
+    """Summed natural-log probability and the number of tokens it is summed over."""
+
+    logprob: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifyAnswer:
+    """Probabilities of the three classes; NaN for a class that the classifier does not have."""
+
+    negative: float
+    neutral: float
+    positive: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedAnswer:
+    """A sentence vector of length 1."""
+
+    vector: tuple[float, ...]
+
+
+Answer = WordAnswer | TextAnswer | LogLikelihoodAnswer | ClassifyAnswer | EmbedAnswer
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Findings: what a probe concludes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One number with its uncertainty. `labels` say of what it is; NaN is "not computed", never zero."""
+
+    labels: Mapping[str, str | int | float]
+    estimate: float
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    q: float = math.nan
+    n: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingTable:
+    """Findings of one kind; all rows have the same labels."""
+
+    name: str  # a file name: lower case, digits and underscores
+    title: str
+    caption: str  # what the estimate is, what the interval resamples, what p tests, what q is corrected over
+    rows: tuple[Finding, ...]
+
+
+Mark = Literal["bars", "intervals", "lines", "heatmap", "scatter"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A chart of one finding table, described by what it shows and not by how it is drawn.
+
+    `x`, `y`, `color`, `row` and `column` name labels of the table, or "estimate". `filters` keep the rows whose
+    label has that value. `menus` are labels that the reader chooses by a menu beside the chart.
+    """
+
+    name: str
+    title: str
+    caption: str
+    table: str
+    mark: Mark
+    x: str
+    y: str
+    color: str = ""
+    row: str = ""
+    column: str = ""
+    filters: Mapping[str, str | int | float] = field(default_factory=dict)
+    menus: tuple[str, ...] = ()
+    reference: float | None = None  # where "no lean" lies: drawn as a line
+    evidence: str = ""  # the stage whose prompts are behind the figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something the reader must know before believing a number."""
+
+    level: Literal["info", "warning"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """All that one probe concludes from the records of a run."""
+
+    probe: str
+    tables: tuple[FindingTable, ...]
+    figures: tuple[Figure, ...]
+    notices: tuple[Notice, ...] = ()
+    headlines: tuple[str, ...] = ()  # what was found, in plain sentences, each with its interval
