@@ -1,0 +1,13 @@
+"""What every test shares: no network, and a cache folder of its own unless one is given."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+# before anything imports huggingface_hub or transformers
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# one cache for all test processes of a machine: the built-in model is converted once, not once per worker
+os.environ.setdefault("CLINOMETER_CACHE", str(Path(tempfile.gettempdir()) / f"clinometer-test-cache-{os.getuid()}"))
