@@ -1,0 +1,184 @@
+"""Findings on disk: each table as Parquet and CSV, and one index with everything that is not a number.
+
+    findings/<probe>/<table>.parquet    the labels in order, then estimate, low, high, p, q, n
+    findings/<probe>/<table>.csv        the same, to look at
+    findings/<probe>/index.json         titles, captions, figures, notices, headlines, and a checksum for each file
+
+The index is written last: after a kill in between, its checksums tell that the tables are not those it describes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clinometer.errors import StoreError
+from clinometer.store.atomic import make_folder, remove_leftovers, write_together
+from clinometer.store.documents import read_json, to_json
+from clinometer.store.names import column_name, safe_name
+from clinometer.types import Figure, Finding, Findings, FindingTable, Notice
+
+INDEX = "index.json"
+_NUMBERS = ("estimate", "low", "high", "p", "q")
+_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+
+
+def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
+    """Write what one probe concludes into its folder, in place of what it concluded before."""
+    files: dict[str, bytes] = {}
+    for table in findings.tables:
+        name = safe_name(table.name, what="finding table")
+        if f"{name}.parquet" in files:
+            raise StoreError(
+                f"probe {findings.probe!r} has two finding tables named {name!r}; give each its own name"
+            )
+        arrow = _to_arrow(table)
+        files[f"{name}.parquet"] = _parquet(arrow)
+        files[f"{name}.csv"] = pl.DataFrame(arrow).write_csv(quote_style="non_numeric").encode()
+    make_folder(folder, run=run)
+    remove_leftovers(folder)
+    index = {
+        "probe": findings.probe,
+        "tables": [
+            {"name": t.name, "title": t.title, "caption": t.caption, "labels": _label_names(t)}
+            for t in findings.tables
+        ],
+        "figures": findings.figures,
+        "notices": findings.notices,
+        "headlines": findings.headlines,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    }
+    write_together(folder, {**files, INDEX: to_json(index)}, run=run)
+    for path in folder.iterdir():  # tables of an earlier conclusion
+        if path.suffix in (".parquet", ".csv") and path.name not in files:
+            path.unlink(missing_ok=True)
+
+
+def read_findings(folder: Path) -> Findings:
+    """Read back what one probe concluded; raise StoreError that names a file which is not as it was written."""
+
+    def build(index: Mapping[str, Any]) -> Findings:
+        files = {name: _checked(folder / name, checksum) for name, checksum in index["sha256"].items()}
+        return Findings(
+            probe=index["probe"],
+            tables=tuple(
+                FindingTable(
+                    name=table["name"],
+                    title=table["title"],
+                    caption=table["caption"],
+                    rows=_rows(files[f"{table['name']}.parquet"], labels=table["labels"]),
+                )
+                for table in index["tables"]
+            ),
+            figures=tuple(Figure(**{**figure, "menus": tuple(figure["menus"])}) for figure in index["figures"]),
+            notices=tuple(Notice(**notice) for notice in index["notices"]),
+            headlines=tuple(index["headlines"]),
+        )
+
+    return read_json(folder / INDEX, build)
+
+
+def findings_digest(findings: Iterable[Findings]) -> str:
+    """Return the SHA-256 of findings by content: the same for equal findings, whatever library wrote them."""
+    content = [
+        {
+            "probe": each.probe,
+            "tables": [
+                {"name": t.name, "title": t.title, "caption": t.caption, "columns": _columns(t)}
+                for t in each.tables
+            ],
+            "figures": each.figures,
+            "notices": each.notices,
+            "headlines": each.headlines,
+        }
+        for each in sorted(findings, key=lambda each: each.probe)
+    ]
+    return hashlib.sha256(to_json(content)).hexdigest()
+
+
+def _label_names(table: FindingTable) -> list[str]:
+    """Return the labels of a table, in the order of its first row."""
+    return [column_name(name, what="label") for name in table.rows[0].labels] if table.rows else []
+
+
+def _columns(table: FindingTable) -> dict[str, list[str] | list[int] | list[float]]:
+    """Return a table column by column: the labels in order, then estimate, low, high, p, q, n."""
+    names = _label_names(table)
+    taken = set(names) & {*_NUMBERS, "n"}
+    if taken:
+        raise StoreError(
+            f"finding table {table.name!r} has a label named {min(taken)!r}, which is the name of a number"
+        )
+    for row in table.rows:
+        if set(row.labels) != set(names):
+            raise StoreError(
+                f"finding table {table.name!r} has a row with the labels {', '.join(row.labels) or '(none)'}; "
+                f"all rows must have those of the first: {', '.join(names) or '(none)'}"
+            )
+    try:
+        labels = {name: _one_type([row.labels[name] for row in table.rows]) for name in names}
+        numbers = {name: [float(getattr(row, name)) for row in table.rows] for name in _NUMBERS}
+        return {**labels, **numbers, "n": [int(row.n) for row in table.rows]}
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"finding table {table.name!r} cannot be written: {error}") from error
+
+
+def _one_type(values: list[Any]) -> list[Any]:
+    """Return a label's values as plain Python ones; raise TypeError unless all are str, all int or all float."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    for kind in _TYPES:
+        if all(isinstance(value, kind) for value in plain):
+            return [kind(value) for value in plain]
+    found = ", ".join(sorted({type(value).__name__ for value in plain}))
+    raise TypeError(f"a label has values of type {found}; all must be text, all whole numbers, or all fractions")
+
+
+def _to_arrow(table: FindingTable) -> pa.Table:
+    """Return a table as Arrow, with the type of each label kept."""
+    columns = _columns(table)
+    number_types = {**dict.fromkeys(_NUMBERS, pa.float64()), "n": pa.int64()}
+    try:
+        return pa.table(
+            {
+                name: pa.array(values, number_types.get(name) or _TYPES[type(values[0])])
+                for name, values in columns.items()
+            }
+        )
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        raise StoreError(f"finding table {table.name!r} cannot be written: {error}") from error
+
+
+def _parquet(table: pa.Table) -> bytes:
+    """Return the bytes of a Parquet file: no time, no machine, the same for the same table."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", store_schema=False)
+    return bytes(sink.getvalue())
+
+
+def _rows(data: bytes, *, labels: list[str]) -> tuple[Finding, ...]:
+    """Read the rows of a table from its Parquet bytes."""
+    return tuple(
+        Finding(labels={name: row[name] for name in labels}, n=row["n"], **{name: row[name] for name in _NUMBERS})
+        for row in pl.read_parquet(io.BytesIO(data)).iter_rows(named=True)
+    )
+
+
+def _checked(path: Path, checksum: str) -> bytes:
+    """Read a file that must have the checksum."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}; run `clinometer resume`") from error
+    if hashlib.sha256(data).hexdigest() != checksum:
+        raise StoreError(
+            f"{path} is not as it was written (the checksum differs); run `clinometer resume` to write it anew"
+        )
+    return data

@@ -1,0 +1,244 @@
+"""A run on disk: one folder with everything that was asked, answered and concluded.
+
+spec.toml         what the user wanted to know
+provenance.json   versions, checksums, seed, machine, and the run's own id; written last, it makes the folder a run
+models.json       the models that were asked
+inputs/           copies of the user's files that the spec names
+records/<probe>/<model>/<stage>/part-<turn>-<checksum>.parquet
+findings/<probe>/…
+report.html
+run.lock          who is working on it
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from clinometer.errors import InputError, RecordsError, StoreError, nearest
+from clinometer.store.atomic import TEMPORARY, make_folder, remove_leftovers, rename_durably, write_atomically
+from clinometer.store.documents import read_json, to_json
+from clinometer.store.done import Done
+from clinometer.store.findings import INDEX, findings_digest, read_findings, write_findings
+from clinometer.store.lock import hold_lock
+from clinometer.store.names import DAMAGED, StageKey, safe_name
+from clinometer.store.parts import DamagedPart, IntactPart, PartReader
+from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RecordWriter
+from clinometer.types import Findings, ModelInfo
+
+SPEC, PROVENANCE, MODELS, LOCK = "spec.toml", "provenance.json", "models.json", "run.lock"
+INPUTS = "inputs"
+
+
+class RunFolder:
+    """One run. Reading never changes anything; whoever writes holds `lock()`."""
+
+    def __init__(
+        self, path: Path, *, spec: str, provenance: dict[str, Any], models: tuple[ModelInfo, ...]
+    ) -> None:
+        self.path = path
+        self.spec = spec
+        self.provenance = provenance
+        self.models = models
+        self.run_id: str = provenance["run_id"]
+        self._parts = PartReader(path / "records", run_id=self.run_id)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        *,
+        spec: str,
+        provenance: Mapping[str, Any],
+        models: Sequence[ModelInfo],
+        inputs: Mapping[str, bytes] | None = None,
+    ) -> RunFolder:
+        """Start a run in a new or empty folder; raise InputError for any other, and touch nothing there.
+
+        `inputs` are files by name that the spec refers to as `inputs/<name>`.
+        """
+        path = Path(path)
+        refuse_occupied(path)
+        make_folder(path, run=path)
+        with hold_lock(path / LOCK):
+            refuse_occupied(path)  # now that nobody else can be creating it
+            remove_leftovers(path)
+            created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            identified = {**provenance, "run_id": secrets.token_hex(16), "created": created}
+            write_atomically(path / SPEC, spec.encode(), run=path)
+            for name, data in (inputs or {}).items():
+                make_folder(path / INPUTS, run=path)
+                write_atomically(path / INPUTS / name, data, run=path)
+            write_atomically(path / MODELS, to_json(models), run=path)
+            write_atomically(path / PROVENANCE, to_json(identified), run=path)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """Open a run; raise InputError for what is not one, StoreError for one whose documents are broken."""
+        path = Path(path)
+        if not path.is_dir():
+            found = "is not a folder" if path.exists() else "does not exist"
+            raise InputError(f"{path} {found}; give the folder of a run, as `clinometer audit` prints it")
+        missing = [name for name in (SPEC, PROVENANCE, MODELS) if not (path / name).is_file()]
+        if missing:
+            raise InputError(
+                f"{path} is not a run folder: it has no {', no '.join(missing)}; "
+                "give the folder of a run, as `clinometer audit` prints it"
+            )
+        return cls(
+            path,
+            spec=_read_text(path / SPEC),
+            provenance=read_json(path / PROVENANCE, _provenance),
+            models=read_json(path / MODELS, _models),
+        )
+
+    @property
+    def report_path(self) -> Path:
+        """Where the report is, or will be."""
+        return self.path / "report.html"
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep other processes from writing to this run; raise RunLockedError with the pid of one that does."""
+        return hold_lock(self.path / LOCK)
+
+    # -- records
+
+    def stages(self) -> tuple[StageKey, ...]:
+        """Return the stages that have any intact record."""
+        firsts = (
+            next((part.stage for part in self._parts.parts(folder) if isinstance(part, IntactPart)), None)
+            for folder in self._parts.folders()
+        )
+        return tuple(stage for stage in firsts if stage is not None)
+
+    def done(self, key: StageKey) -> Done:
+        """Return which items of a stage are recorded; damaged parts are passed over and named."""
+        return Done(self._parts.parts(self._folder(key)))
+
+    def writer(
+        self, key: StageKey, *, flush_seconds: float = FLUSH_SECONDS, max_rows: int = MAX_ROWS
+    ) -> RecordWriter:
+        """Open a stage for appending: removes unfinished files and sets damaged parts aside. Hold the lock."""
+        folder = self._folder(key)
+        make_folder(folder, run=self.path)
+        remove_leftovers(folder)
+        self._set_aside([folder])
+        return RecordWriter(
+            folder, stage=key, run=self.path, run_id=self.run_id, flush_seconds=flush_seconds, max_rows=max_rows
+        )
+
+    def table(self, key: StageKey, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return the records of a stage by index: the columns `index`, `key`, `tag_*`, `ask_*`, `got_*`, or some.
+
+        A tag that an item does not have is null. Where an index was recorded twice, the later record counts.
+        Raises RecordsError when a part is damaged, nothing is recorded, or a column does not exist.
+        """
+        frames: list[pl.DataFrame] = []
+        names: dict[str, None] = {}
+        for part in self._parts.parts(self._folder(key)):
+            if isinstance(part, DamagedPart):
+                raise RecordsError(
+                    f"damaged record {part}; run `clinometer resume {self.path}` to ask anew what it held"
+                )
+            present = part.column_names()
+            names |= dict.fromkeys(present)
+            wanted = present if columns is None else [name for name in present if name in {"index", *columns}]
+            frames.append(part.read(wanted))
+        if not frames:
+            raise RecordsError(f"no records for {key} in {self.path}; run `clinometer resume {self.path}`")
+        unknown = [name for name in columns or () if name not in names]
+        if unknown:
+            raise RecordsError(
+                f"the records for {key} have no column {unknown[0]!r}; {nearest(unknown[0], names)}"
+            )
+        table = pl.concat(frames, how="diagonal_relaxed").sort("index", maintain_order=True)
+        last = table["index"] != table["index"].shift(-1, fill_value=-1)
+        if not last.all():
+            table = table.filter(last)
+        return table.select(columns if columns is not None else _ordered(names))
+
+    def check(self) -> tuple[DamagedPart, ...]:
+        """Hash every part of every stage anew and return the damaged ones; changes nothing."""
+        self._parts.forget()
+        return self._damaged(self._parts.folders())
+
+    def set_aside_damaged(self) -> tuple[DamagedPart, ...]:
+        """Rename every damaged part to `….damaged`, kept as evidence and never read again. Hold the lock."""
+        return self._set_aside(self._parts.folders())
+
+    # -- findings
+
+    def write_findings(self, findings: Findings) -> None:
+        """Keep what one probe concluded, in place of what it concluded before."""
+        folder = self.path / "findings" / safe_name(findings.probe, what="probe")
+        write_findings(folder, findings, run=self.path)
+
+    def read_findings(self) -> tuple[Findings, ...]:
+        """Return what all probes concluded, by name."""
+        return tuple(read_findings(index.parent) for index in sorted((self.path / "findings").glob(f"*/{INDEX}")))
+
+    def findings_digest(self) -> str:
+        """Return the SHA-256 of all findings on disk, by content: compare with that of recomputed ones."""
+        return findings_digest(self.read_findings())
+
+    def _folder(self, key: StageKey) -> Path:
+        return self.path / "records" / key.folder
+
+    def _damaged(self, folders: Iterable[Path]) -> tuple[DamagedPart, ...]:
+        parts = (part for folder in folders for part in self._parts.parts(folder))
+        return tuple(part for part in parts if isinstance(part, DamagedPart))
+
+    def _set_aside(self, folders: Iterable[Path]) -> tuple[DamagedPart, ...]:
+        damaged = self._damaged(folders)
+        for part in damaged:
+            aside = part.path.with_name(part.path.name + DAMAGED)
+            while aside.exists():  # a damaged part that someone put back
+                aside = aside.with_name(aside.name + DAMAGED)
+            rename_durably(part.path, aside, run=self.path)
+        return damaged
+
+
+def refuse_occupied(path: Path) -> None:
+    """Raise InputError unless a run may be created here."""
+    if not path.exists() and not path.is_symlink():
+        return
+    if not path.is_dir():
+        raise InputError(f"{path} exists and is not a folder; give the name of a new folder for the run")
+    names = {entry.name for entry in path.iterdir() if not entry.name.startswith(TEMPORARY)}
+    if PROVENANCE in names:
+        raise InputError(
+            f"{path} already holds a run; continue it with `clinometer resume {path}`, or name a new folder"
+        )
+    # our lock without a provenance: a creation that was interrupted before it held any record
+    if names and not (LOCK in names and names <= {LOCK, SPEC, MODELS, INPUTS}):
+        raise InputError(f"{path} is not empty (it has {min(names)}); give the name of a new folder for the run")
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    """Put columns of parts with different tags in one order: place, tags, question, answer."""
+    groups = ("index", "key", "tag_", "ask_", "got_")
+    return sorted(names, key=lambda name: next(i for i, group in enumerate(groups) if name.startswith(group)))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"{path} is damaged ({error}); put back the file that was there") from error
+
+
+def _provenance(document: object) -> dict[str, Any]:
+    if not isinstance(document, dict) or not isinstance(document.get("run_id"), str):
+        raise ValueError("it has no run_id")
+    return document
+
+
+def _models(document: list[dict[str, Any]]) -> tuple[ModelInfo, ...]:
+    return tuple(ModelInfo(**{**model, "capabilities": tuple(model["capabilities"])}) for model in document)

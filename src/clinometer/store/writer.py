@@ -1,0 +1,115 @@
+"""The writer of one stage's records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from clinometer.errors import RecordsError, StoreError
+from clinometer.store.atomic import write_atomically
+from clinometer.store.names import DAMAGED, PartName, StageKey
+from clinometer.store.parts import encode_part
+from clinometer.store.schema import Row, batch_of
+
+FLUSH_SECONDS = 2.0
+MAX_ROWS = 20_000
+
+
+class RecordWriter:
+    """Appends whole batches of answered requests to a stage, and writes them out as parts.
+
+    A part is written when `flush_seconds` have passed since the last one or `max_rows` are waiting, and at the end
+    of the `with` block, even when it ends by an exception: what was appended is finished work.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        stage: StageKey,
+        run: Path,
+        run_id: str,
+        flush_seconds: float = FLUSH_SECONDS,
+        max_rows: int = MAX_ROWS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._stage = stage
+        self._run = run
+        self._run_id = run_id
+        self._flush_seconds = flush_seconds
+        self._max_rows = max_rows
+        self._clock = clock
+        self._batches: list[pa.RecordBatch] = []
+        self._waiting = 0
+        self._schema: pa.Schema | None = None
+        self._kind: type | None = None
+        self._sequence = _next_sequence(folder)
+        self._last_flush = clock()
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Take one finished batch: all of it, or, when a value cannot be stored, none of it."""
+        if not rows:
+            return
+        if min(row.index for row in rows) < 0:
+            raise RecordsError(f"{self._stage}: an index is negative; it is an item's place in its stage, from 0")
+        batch = batch_of(rows)
+        kind = type(rows[0].item.request)
+        self._schema = self._agreed(batch.schema, kind)
+        self._kind = kind
+        self._batches.append(batch)
+        self._waiting += len(rows)
+        if self._waiting >= self._max_rows or self._clock() - self._last_flush >= self._flush_seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is waiting; once this returns, it survives a kill and a power cut."""
+        if self._batches:
+            data = encode_part(self._batches, run_id=self._run_id, stage=self._stage)
+            name = PartName.of(data, sequence=self._sequence).file_name
+            write_atomically(self._folder / name, data, run=self._run)
+            self._sequence += 1
+            self._batches.clear()
+            self._waiting = 0
+        self._last_flush = self._clock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # after a failed write, a second one would only hide the first error behind its own
+        if not isinstance(error, StoreError):
+            self.flush()
+
+    def _agreed(self, schema: pa.Schema, kind: type) -> pa.Schema:
+        """Return the schema of all batches so far with this one; raise when they cannot stand in one table."""
+        if self._schema is None or self._kind is None:
+            return schema
+        if kind is not self._kind:
+            raise RecordsError(
+                f"{self._stage} was given {kind.__name__} after {self._kind.__name__}; "
+                "ask one kind of request per stage"
+            )
+        if schema.equals(self._schema):
+            return schema
+        try:
+            return pa.unify_schemas([self._schema, schema], promote_options="permissive")
+        except pa.ArrowException as error:
+            raise RecordsError(
+                f"{self._stage}: a tag is text in some items and a number in others ({error})"
+            ) from error
+
+
+def _next_sequence(folder: Path) -> int:
+    """Return the turn of the next part: after every part that is or was there, damaged ones too."""
+    names = (
+        PartName.parse(path.name) for pattern in ("*.parquet", f"*{DAMAGED}*") for path in folder.glob(pattern)
+    )
+    return max((name.sequence for name in names if name), default=0) + 1
