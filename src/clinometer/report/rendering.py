@@ -1,0 +1,160 @@
+"""Writes the report as one HTML page that needs nothing but a browser.
+
+The page's security policy allows the two scripts and the one style sheet below by their hash and nothing else: no
+other script, no evaluated text (Vega walks its expressions itself), no request of any kind.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from importlib import resources
+from typing import Any
+
+import jinja2
+import vl_convert
+from markupsafe import Markup
+
+from clinometer.errors import RecordsError, nearest
+from clinometer.report.charts import Chart, chart
+from clinometer.report.colours import PAGE
+from clinometer.report.page import Evidence, ProbeText, ReportPage
+from clinometer.report.rounding import count_text, size_text
+from clinometer.report.tables import TableView, table_view
+from clinometer.types import MASK, Figure, Findings, FindingTable
+
+SCRIPTS = ("rounding.js", "tables.js", "charts.js")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FigurePart:
+    figure: Figure
+    chart: Chart
+    evidence: Evidence | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TablePart:
+    table: FindingTable
+    view: TableView
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ProbePart:
+    name: str
+    text: ProbeText
+    findings: Findings
+    figures: tuple[_FigurePart, ...]
+    tables: tuple[_TablePart, ...]
+
+
+def render(page: ReportPage) -> str:
+    """Return the whole page as HTML; everything that came from a model, a user or a file is shown as text."""
+    style = _asset("report.css")
+    scripts = [_vega(), "\n".join(_asset(name) for name in SCRIPTS)]
+    probes = [_probe_part(findings, page) for findings in page.findings]
+    return (
+        _templates()
+        .get_template("report.html")
+        .render(
+            page=page,
+            probes=probes,
+            warnings=sum(notice.level == "warning" for findings in page.findings for notice in findings.notices),
+            provenance=list(_flat(page.provenance)),
+            style=Markup(style),
+            scripts=[Markup(script) for script in scripts],
+            policy=_policy(style=style, scripts=scripts),
+        )
+    )
+
+
+def find_table(figure: Figure, findings: Findings) -> FindingTable:
+    """Return the table that a figure draws; raise RecordsError when the findings have none of that name."""
+    tables = {table.name: table for table in findings.tables}
+    if figure.table not in tables:
+        raise RecordsError(
+            f"figure {figure.name!r} of {findings.probe!r} draws the table {figure.table!r}, which is not "
+            f"among its findings: {nearest(figure.table, tables)}"
+        )
+    return tables[figure.table]
+
+
+def _probe_part(findings: Findings, page: ReportPage) -> _ProbePart:
+    evidence = page.evidence.get(findings.probe, {})
+    files = page.files.get(findings.probe, {})
+    unnamed = ProbeText(title=findings.probe.replace("_", " "), question="", paper="")
+    return _ProbePart(
+        name=findings.probe,
+        text=page.probes.get(findings.probe, unnamed),
+        findings=findings,
+        figures=tuple(
+            _FigurePart(
+                figure=figure,
+                chart=chart(figure, find_table(figure, findings), colours=PAGE),
+                evidence=evidence.get(figure.name),
+            )
+            for figure in findings.figures
+        ),
+        tables=tuple(
+            _TablePart(table=table, view=table_view(table), file=files.get(table.name, ""))
+            for table in findings.tables
+        ),
+    )
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every value below its path: machine.cores, packages.torch, …"""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("clinometer.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(count=count_text, size=size_text, json_block=_json_block)
+    templates.globals["mask"] = MASK
+    return templates
+
+
+def _json_block(value: object) -> Markup:
+    """Write JSON that cannot end the script element it stands in, whatever text it carries."""
+    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    text = json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+@functools.cache
+def _asset(name: str) -> str:
+    return resources.files("clinometer.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _vega() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script, from the copy inside vl-convert."""
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _policy(*, style: str, scripts: list[str]) -> str:
+    allowed = " ".join(_hash(script) for script in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,109 @@
+"""Turns a finding table into what the page shows: columns, cells as text, and raw values for the browser."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from clinometer.report.rounding import (
+    count_text,
+    estimate_text,
+    interval_text,
+    json_number,
+    label_text,
+    probability_text,
+)
+from clinometer.types import Finding, FindingTable
+
+FOLDED = 30  # so many rows are shown before the reader asks for more
+
+Kind = Literal["label", "estimate", "interval", "probability", "count"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a table in the report; `assets/tables.js` reads the same kinds."""
+
+    title: str
+    kind: Kind
+    field: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A cell: what is shown, and the raw value that it rounds."""
+
+    text: str
+    raw: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableView:
+    """A finding table, ready for the page."""
+
+    columns: tuple[Column, ...]
+    first: tuple[tuple[Cell, ...], ...]
+    data: dict[str, Any]  # for the browser: all rows, unrounded
+    total: int
+    absent: tuple[str, ...]  # columns in which nothing was computed
+
+
+def table_view(table: FindingTable) -> TableView:
+    """Lay the table out; columns in which nothing was computed are named instead of shown."""
+    rows = table.rows
+    optional = {
+        Column(title="interval", kind="interval", field=""): any(
+            not math.isnan(end) for row in rows for end in (row.low, row.high)
+        ),
+        Column(title="p", kind="probability", field="p"): any(not math.isnan(row.p) for row in rows),
+        Column(title="q", kind="probability", field="q"): any(not math.isnan(row.q) for row in rows),
+    }
+    columns = (
+        *(
+            Column(title=name.replace("_", " "), kind="label", field=name)
+            for name in (rows[0].labels if rows else ())
+        ),
+        Column(title="estimate", kind="estimate", field="estimate"),
+        *(column for column, computed in optional.items() if computed),
+        Column(title="n", kind="count", field="n"),
+    )
+    return TableView(
+        columns=columns,
+        first=tuple(tuple(_cell(row, column) for column in columns) for row in rows[:FOLDED]),
+        data={
+            "kinds": [column.kind for column in columns],
+            "rows": [[_json(row, column) for column in columns] for row in rows],
+            "folded": FOLDED,
+        },
+        total=len(rows),
+        absent=tuple(column.title for column, computed in optional.items() if rows and not computed),
+    )
+
+
+def _cell(row: Finding, column: Column) -> Cell:
+    kind = column.kind
+    match kind:
+        case "label":
+            return Cell(text=label_text(row.labels[column.field]), raw="", kind=kind)
+        case "estimate":
+            return Cell(text=estimate_text(row.estimate), raw=_raw(row.estimate), kind=kind)
+        case "interval":
+            return Cell(text=interval_text(row.low, row.high), raw=f"{_raw(row.low)}, {_raw(row.high)}", kind=kind)
+        case "probability":
+            value: float = getattr(row, column.field)
+            return Cell(text=probability_text(value), raw=_raw(value), kind=kind)
+        case "count":
+            return Cell(text=count_text(row.n), raw=str(row.n), kind=kind)
+
+
+def _raw(value: float) -> str:
+    return "not computed" if math.isnan(value) else repr(value)
+
+
+def _json(row: Finding, column: Column) -> object:
+    if column.kind == "interval":
+        return [json_number(row.low), json_number(row.high)]
+    value = row.labels[column.field] if column.kind == "label" else getattr(row, column.field)
+    return json_number(value) if isinstance(value, float) else value

@@ -1,0 +1,111 @@
+"""Reads a run folder and writes its report there."""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clinometer.errors import StoreError
+from clinometer.report.evidence import exchanges, matching, spread
+from clinometer.report.page import Evidence, Exchange, ProbeText, ReportPage
+from clinometer.report.rendering import render
+from clinometer.store import RunFolder, StageKey, write_atomically
+from clinometer.types import Figure, Findings
+
+PROMPTS = 60  # shown behind each figure
+
+
+def write_report(run: RunFolder, *, probes: Mapping[str, ProbeText]) -> Path:
+    """Write the report of a run into its folder and return where it is.
+
+    `probes` says how each probe introduces itself; one that is not named is shown under its bare name.
+    """
+    html = render(read_page(run, probes=probes))
+    write_atomically(run.report_path, html.encode("utf-8", "replace"), run=run.path)
+    return run.report_path
+
+
+def read_page(run: RunFolder, *, probes: Mapping[str, ProbeText]) -> ReportPage:
+    """Read from the run folder all that its report shows."""
+    found = run.read_findings()
+    spec = _parsed_spec(run)
+    return ReportPage(
+        run_id=run.run_id,
+        created=_date(run.provenance.get("created")),
+        profile=str(spec.get("profile", "standard")),
+        seed=str(spec.get("seed", 0)),
+        digest=run.findings_digest(),
+        models=run.models,
+        probes=probes,
+        findings=found,
+        spec=run.spec,
+        provenance=run.provenance,
+        evidence=_evidence(run, found),
+        files={
+            findings.probe: {
+                table.name: f"findings/{findings.probe}/{table.name}.csv" for table in findings.tables
+            }
+            for findings in found
+        },
+    )
+
+
+def _parsed_spec(run: RunFolder) -> dict[str, Any]:
+    try:
+        return tomllib.loads(run.spec)
+    except tomllib.TOMLDecodeError as error:
+        raise StoreError(
+            f"the spec of {run.path} is not TOML ({error}); put back the file that was there"
+        ) from error
+
+
+def _date(created: object) -> str:
+    try:
+        moment = datetime.datetime.fromisoformat(str(created))
+    except ValueError:
+        return "unknown"
+    return f"{moment:%Y-%m-%d %H:%M} {moment.tzname() or ''}".strip()
+
+
+def _evidence(run: RunFolder, found: Sequence[Findings]) -> dict[str, dict[str, Evidence]]:
+    stages = run.stages()
+    return {
+        findings.probe: {
+            name: evidence
+            for stage in dict.fromkeys(figure.evidence for figure in findings.figures if figure.evidence)
+            for name, evidence in _examples(
+                run,
+                keys=[key for key in stages if (key.probe, key.stage) == (findings.probe, stage)],
+                figures=[figure for figure in findings.figures if figure.evidence == stage],
+            )
+        }
+        for findings in found
+    }
+
+
+def _examples(
+    run: RunFolder, *, keys: Sequence[StageKey], figures: Sequence[Figure]
+) -> Iterator[tuple[str, Evidence]]:
+    """Yield examples for each figure: as many of each model, and in all no more than a reader would look at."""
+    wanted = {figure.name: [key for key in keys if _shows(figure, key)] for figure in figures}
+    shown: dict[str, list[Exchange]] = {figure.name: [] for figure in figures}
+    total = dict.fromkeys(shown, 0)
+    for key in keys:  # the outer loop: the records of a stage can be large, one table at a time is in memory
+        table = run.table(key)
+        for figure in figures:
+            if key in wanted[figure.name]:
+                behind = matching(table, figure.filters)
+                total[figure.name] += len(behind)
+                room = max(1, PROMPTS // len(wanted[figure.name]))
+                shown[figure.name] += exchanges(spread(behind, room), model=key.model)
+    for name, chosen in wanted.items():
+        if chosen:
+            where = tuple(f"records/{key.folder.as_posix()}" for key in chosen)
+            yield name, Evidence(shown=tuple(shown[name][:PROMPTS]), total=total[name], where=where)
+
+
+def _shows(figure: Figure, key: StageKey) -> bool:
+    return figure.filters.get("model", key.model) == key.model

@@ -1,0 +1,328 @@
+"""The report in a real browser: it draws, sorts, filters and hides, fetches nothing, and runs nothing foreign."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+
+import pytest
+
+from clinometer.report import Evidence, Exchange, ProbeText, render
+from clinometer.report.rounding import count_text, estimate_text, interval_text, probability_text
+from clinometer.types import Finding, Findings, FindingTable
+from tests.report.payloads import PAYLOADS
+from tests.report.samples import page, small_findings, with_suffix
+
+pytestmark = pytest.mark.browser
+
+SECRET = "offensiveword"
+TIES = (
+    2.125,
+    -2.125,
+    0.0005,
+    99.95,
+    99.949,
+    1e-7,
+    1234.5,
+    -1234.5,
+    -0.5,
+    0.0,
+    0.04050000001,
+    7.0,
+    0.001,
+    0.00099999,
+)
+
+
+@pytest.fixture(scope="module")
+def open_browser(tmp_path_factory):
+    """Return a function that starts Chromium; each has its own empty profile."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install '.[dev]'")
+    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not binary or not driver:
+        pytest.skip("NO BROWSER: the report was not opened; install chromium and chromedriver to test it")
+    started = []
+
+    def start(*, script: bool = True):
+        options = webdriver.ChromeOptions()
+        options.binary_location = binary
+        for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"):
+            options.add_argument(flag)
+        options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        if not script:
+            options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
+        browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+        started.append(browser)
+        return browser
+
+    yield start
+    for browser in started:
+        browser.quit()
+
+
+@pytest.fixture(scope="module")
+def browser(open_browser):
+    return open_browser()
+
+
+def resize(browser, width: int) -> None:
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def load(browser, folder, whole, *, width: int = 1100) -> None:
+    path = folder / "report.html"
+    path.write_bytes(render(whole).encode("utf-8", "replace"))
+    browser.get_log("browser")
+    browser.get_log("performance")
+    resize(browser, width)
+    browser.get(path.as_uri())
+
+
+def reveal(browser) -> None:
+    browser.find_element("css selector", "label.button").click()
+    deadline = time.monotonic() + 60
+    while browser.execute_script("return document.documentElement.dataset.charts") != "drawn":
+        assert time.monotonic() < deadline, f"charts were not drawn: {browser.get_log('browser')}"
+        time.sleep(0.05)
+
+
+def console(browser) -> list[str]:
+    # Vega-Lite notes that a chart with a fixed step down the page is fitted across only: that is what we want.
+    return [e["message"] for e in browser.get_log("browser") if 'Dropping \\"fit-y\\"' not in e["message"]]
+
+
+def requested(browser) -> list[str]:
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+
+
+def cells(browser, table: int) -> list[list[str]]:
+    return browser.execute_script(
+        "return [...document.querySelectorAll('.findings-table')[arguments[0]].tBodies[0].rows]"
+        ".map(row => [...row.cells].map(cell => cell.textContent))",
+        table,
+    )
+
+
+def test_every_chart_is_drawn_without_an_error_and_without_a_request(browser, tmp_path):
+    load(browser, tmp_path, page())
+    reveal(browser)
+    marks = browser.execute_script(
+        "return [...document.querySelectorAll('.chart')].map(chart => chart.querySelectorAll("
+        "'svg .mark-symbol.role-mark path, svg .mark-rect.role-mark path').length)"
+    )
+    # change: 9 kinds × 3 models at k = 3, less one not computed; gendered: 10 kinds × 2; lean: 42 occupations;
+    # women: 42 × 3; recall: 8 × 3 in each of two panels; similarity: 9 × 9
+    assert marks == [26, 60, 42, 126, 48, 81]
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert console(browser) == []
+    assert requested(browser) == [(tmp_path / "report.html").as_uri()]
+
+
+def test_categories_come_in_the_order_of_the_table(browser, tmp_path):
+    load(browser, tmp_path, page())
+    reveal(browser)
+    labels = browser.execute_script(
+        "return [...document.querySelectorAll('.chart')[0].querySelectorAll('.role-axis-label text')]"
+        ".map(text => [text.textContent, text.getBoundingClientRect().top])"
+    )
+    kinds = [text for text, _ in sorted(labels, key=lambda label: label[1])][:9]
+    assert kinds == list(dict.fromkeys(row.labels["kind"] for row in page().findings[0].tables[0].rows))
+
+
+def test_a_menu_changes_what_is_drawn(browser, tmp_path):
+    load(browser, tmp_path, page())
+    reveal(browser)
+    drawn = "return document.querySelectorAll('.chart')[0].querySelectorAll('.mark-symbol.role-mark path').length"
+    assert browser.execute_script(drawn) == 26
+    browser.find_element("css selector", ".chart select option:nth-child(2)").click()
+    deadline = time.monotonic() + 10
+    while browser.execute_script(drawn) != 27 and time.monotonic() < deadline:  # k = 5 lacks nothing
+        time.sleep(0.05)
+    assert browser.execute_script(drawn) == 27
+
+
+def test_a_tooltip_shows_labels_and_all_numbers(browser, tmp_path):
+    load(browser, tmp_path, page())
+    reveal(browser)
+    browser.execute_script(
+        "const mark = document.querySelector('.chart .mark-symbol.role-mark path');"
+        "mark.scrollIntoView({block: 'center'}); const box = mark.getBoundingClientRect();"
+        "const at = {bubbles: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2};"
+        "for (const kind of ['pointerover', 'mouseover', 'pointermove', 'mousemove'])"
+        "  mark.dispatchEvent(new (kind.startsWith('p') ? PointerEvent : MouseEvent)(kind, at));"
+    )
+    row = page().findings[0].tables[0].rows[0]
+    shown = browser.find_element("id", "tip").text.split("\n")
+    assert shown == [
+        *("model", "builtin:causal", "kind", "factual", "k", "3"),
+        *("estimate", estimate_text(row.estimate), "interval", interval_text(row.low, row.high)),
+        *("p", probability_text(row.p), "q", probability_text(row.q), "n", "58"),
+    ]
+
+
+def test_words_are_hidden_until_the_reader_agrees(browser, tmp_path):
+    load(browser, tmp_path, with_suffix(page(), SECRET))
+    seen = browser.execute_script("return document.querySelector('main').innerText")
+    assert "Before you read on" in seen
+    assert SECRET not in seen
+    assert not browser.find_element("id", "findings").is_displayed()
+    browser.execute_script("document.getElementById('reveal').focus()")
+    browser.switch_to.active_element.send_keys(" ")  # by keyboard
+    assert browser.find_element("id", "findings").is_displayed()
+    assert SECRET in browser.execute_script("return document.querySelector('main').innerText")
+    browser.get(browser.current_url + "#figure-1-1")  # a link into the findings does not open them
+    browser.refresh()
+    assert not browser.find_element("id", "findings").is_displayed()
+
+
+def test_notice_and_tables_work_without_script(open_browser, tmp_path):
+    browser = open_browser(script=False)
+    load(browser, tmp_path, page())
+    assert not browser.find_element("id", "findings").is_displayed()
+    browser.find_element("css selector", "label.button").click()
+    assert browser.find_element("id", "findings").is_displayed()
+    assert "The table below has the same numbers" in browser.find_element("css selector", ".chart").text
+    assert len(browser.find_elements("css selector", ".table-part:first-of-type tbody tr")) >= 30
+    assert not browser.find_element("css selector", ".filter").is_displayed()
+
+
+def test_sorting_filtering_and_unfolding(browser, tmp_path):
+    load(browser, tmp_path, page())
+    reveal(browser)
+    rows = page().findings[0].tables[0].rows
+    table = browser.find_element("css selector", ".table-part")
+    assert len(cells(browser, 0)) == 30
+
+    header = table.find_element("css selector", "th.estimate button")
+    known = sorted(row.estimate for row in rows if not math.isnan(row.estimate))
+    header.click()
+    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[:30]]
+    header.click()
+    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[::-1][:30]]
+
+    table.find_element("css selector", ".unfold").click()
+    assert len(cells(browser, 0)) == 81
+    assert cells(browser, 0)[-1][3] == "–"  # not computed comes last, whichever way it is sorted
+
+    table.find_element("css selector", ".filter").send_keys("Roberta")
+    assert {row[0] for row in cells(browser, 0)} == {"roberta-large"}
+    assert "27 of 81 rows match" in table.find_element("css selector", ".counted").text
+
+
+def test_the_browser_writes_numbers_as_the_page_does(browser, tmp_path):
+    rows = [
+        Finding(
+            labels={"a": i, "b": i / 4},
+            estimate=value,
+            low=value,
+            high=math.nan,
+            p=abs(value) % 1,
+            q=math.nan,
+            n=i * 999,
+        )
+        for i, value in enumerate((*TIES, math.inf, -math.inf, math.nan))
+    ]
+    rows[3] = Finding(labels=rows[3].labels, estimate=1.0, q=0.0405)
+    table = FindingTable(name="ties", title="Ties", caption="", rows=tuple(rows))
+    load(browser, tmp_path, page(findings=(Findings(probe="p", tables=(table,), figures=()),)))
+    from_python = [
+        [
+            str(row.labels["a"]),
+            f"{row.labels['b']:g}",
+            estimate_text(row.estimate),
+            interval_text(row.low, row.high),
+            probability_text(row.p),
+            probability_text(row.q),
+            count_text(row.n),
+        ]
+        for row in rows
+    ]
+    assert cells(browser, 0) == from_python  # the script has written the table anew by now
+
+
+def test_payloads_do_not_run_and_stay_text(browser, tmp_path):
+    """Every payload in every text of its own audit, all on one page."""
+    audits, texts, evidence = [], {}, {}
+    for i, payload in enumerate(PAYLOADS):
+        audit = with_suffix(small_findings(f"probe {i}"), payload)
+        asked = Exchange(model=payload, tags={payload: payload}, context=payload, text=payload, answers=(payload,))
+        audits.append(audit)
+        texts[audit.probe] = ProbeText(title=payload, question=payload, paper=payload)
+        evidence[audit.probe] = {audit.figures[0].name: Evidence(shown=(asked,), total=1, where=(payload,))}
+    whole = page(
+        findings=tuple(audits),
+        probes=texts,
+        evidence=evidence,
+        spec="\n".join(PAYLOADS),
+        provenance={payload: payload for payload in PAYLOADS},
+        files={},
+    )
+    load(browser, tmp_path, whole)
+    reveal(browser)
+    browser.execute_script(
+        "document.querySelectorAll('details').forEach(part => { part.open = true; });"
+        "document.querySelectorAll('.findings-table th button').forEach(button => button.click());"
+        "document.querySelectorAll('.chart path').forEach(mark => "
+        "  mark.dispatchEvent(new MouseEvent('mousemove', {bubbles: true, clientX: 5, clientY: 5})));"
+    )
+    time.sleep(0.3)
+    assert browser.execute_script("return window.__pwned") is None
+    assert console(browser) == []  # a blocked script would have left a line here
+    assert requested(browser) == [(tmp_path / "report.html").as_uri()]
+    foreign = ("img", "iframe", "object", "embed", "base", "link", "math", "noscript", "main style")
+    foreign += ("main script:not([type])", "form:not(.vega-bindings)")  # Vega keeps its menus in a form
+    assert browser.execute_script("return document.querySelectorAll(arguments[0]).length", ", ".join(foreign)) == 0
+    assert browser.execute_script("return document.querySelectorAll('.chart svg').length") == 2 * len(PAYLOADS)
+    titles = browser.execute_script("return [...document.querySelectorAll('.probe h2')].map(h => h.textContent)")
+    assert titles == list(PAYLOADS)
+    asked = browser.execute_script("return [...document.querySelectorAll('.context')].map(e => e.textContent)")
+    assert asked == list(PAYLOADS)
+
+
+@pytest.mark.parametrize("whole", [page(), with_suffix(page(), "w" * 3000)], ids=["usual", "very long words"])
+def test_a_narrow_screen_does_not_scroll_sideways(browser, tmp_path, whole):
+    load(browser, tmp_path, whole, width=400)
+    reveal(browser)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
+    widths = browser.execute_script("return [...document.querySelectorAll('.chart svg')].map(e => e.clientWidth)")
+    assert len(widths) == 6
+    assert min(widths) > 150
+
+
+def test_charts_follow_the_width_of_the_window(browser, tmp_path):
+    load(browser, tmp_path, page(), width=1100)
+    reveal(browser)
+    wide = "return [...document.querySelectorAll('.chart svg')].map(e => e.clientWidth)"
+    before = browser.execute_script(wide)
+    resize(browser, 600)
+    deadline = time.monotonic() + 10
+    while max(browser.execute_script(wide)) > 600 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert min(before) > 700
+    assert max(browser.execute_script(wide)) <= 600
+    assert console(browser) == []
+
+
+def test_colours_follow_dark_mode_without_drawing_anew(browser, tmp_path):
+    load(browser, tmp_path, page())
+    reveal(browser)
+    look = (
+        "const style = (place) => getComputedStyle(document.querySelector(place));"
+        "return [style('body').backgroundColor, style('.chart .role-axis-label text').fill,"
+        " style('.chart .mark-symbol.role-mark path').fill]"
+    )
+    seen = {}
+    for scheme in ("light", "dark"):
+        browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        )
+        seen[scheme] = browser.execute_script(look)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert seen["light"] == ["rgb(255, 255, 255)", "rgb(28, 31, 36)", "rgb(0, 114, 178)"]
+    assert seen["dark"] == ["rgb(20, 23, 28)", "rgb(231, 233, 237)", "rgb(75, 163, 221)"]

@@ -1,0 +1,133 @@
+"""Charts: what is drawn of a table, in which order, and that foreign text stays out of Vega's names."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import vl_convert
+
+from clinometer.errors import RecordsError
+from clinometer.report.charts import chart
+from clinometer.report.colours import PAGE, PAPER
+from clinometer.report.plot_data import plot_data
+from clinometer.types import Figure, Finding, FindingTable
+from tests.report.samples import findings
+
+
+def table(*rows: Finding) -> FindingTable:
+    return FindingTable(name="t", title="Measure", caption="", rows=rows)
+
+
+def row(estimate: float, low: float = math.nan, high: float = math.nan, **labels: str | int | float) -> Finding:
+    return Finding(labels=labels, estimate=estimate, low=low, high=high, n=1)
+
+
+BARS = Figure(name="f", title="F", caption="", table="t", mark="bars", x="word", y="estimate")
+
+
+def svg(figure: Figure, rows: FindingTable) -> str:
+    return vl_convert.vegalite_to_svg(chart(figure, rows, colours=PAPER, width=400).spec, allowed_base_urls=[])
+
+
+def test_rows_keep_their_order_and_lose_only_what_has_no_estimate():
+    data = plot_data(BARS, table(row(1, word="z"), row(math.nan, word="m"), row(2, word="a")))
+    assert data.values["word"] == ("z", "m", "a")  # "m" keeps its place though it is not drawn
+    assert [record["c0"] for record in data.records(typed=())] == ["z", "a"]
+    assert [record["o0"] for record in data.records(typed=())] == [0, 2]
+    assert data.missing == 1
+
+
+def test_filters_choose_rows():
+    rows = table(row(1, word="a", k=3), row(2, word="a", k=5))
+    (only,) = plot_data(replace(BARS, filters={"k": 5}), rows).rows
+    assert only.estimate == 2
+
+
+def test_numbers_are_a_ruler_for_points_and_names_for_bars():
+    rows = table(row(1, k=1), row(2, k=10))
+    assert chart(replace(BARS, x="k"), rows, colours=PAPER).spec["layer"][0]["encoding"]["x"]["type"] == "nominal"
+    points = chart(replace(BARS, x="k", mark="scatter"), rows, colours=PAPER).spec
+    assert points["layer"][-1]["encoding"]["x"]["type"] == "quantitative"
+
+
+def test_an_interval_is_drawn_only_where_both_ends_are_known():
+    rows = table(
+        row(1, 0.5, 1.5, word="a"), row(2, 1, math.nan, word="b"), row(3, word="c"), row(4, 3, 5, word="d")
+    )
+    for mark in ("bars", "intervals", "lines", "scatter"):
+        drawing = svg(replace(BARS, mark=mark), rows)
+        rules = drawing.split('class="mark-rule role-mark')[1].split("</g>")[0]
+        assert rules.count("<line") == 2, mark
+
+
+def test_the_reference_is_one_line_and_where_bars_begin():
+    rows = table(row(1.5, word="a"), row(0.5, word="b"), row(2, word="c"))
+    drawing = svg(replace(BARS, reference=1.0), rows)
+    assert drawing.count("stroke-dasharray") == 1
+    start = chart(replace(BARS, reference=1.0), rows, colours=PAPER).spec["layer"][0]["encoding"]["y2"]
+    assert start == {"datum": 1.0}
+
+
+def test_no_label_reaches_a_field_name_or_an_expression():
+    evil = "datum['x'] || alert(1)"
+    rows = table(*(Finding(labels={evil: f"{evil}{i}", "b": evil}, estimate=i, low=0, high=1) for i in range(3)))
+    for mark in ("bars", "intervals", "lines"):
+        figure = replace(BARS, mark=mark, x=evil, color="b", column="b", menus=("b",), reference=0.0)
+        compiled = vl_convert.vegalite_to_vega(chart(figure, rows, colours=PAGE).spec)
+        texts = list(_code(compiled))
+        assert len(texts) > 10
+        assert not [text for text in texts if "alert" in text]
+
+
+def _code(value):
+    """Yield every expression and every field name of a Vega specification."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name in ("signal", "expr", "test", "update", "field") and isinstance(inner, str):
+                yield inner
+            else:
+                yield from _code(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _code(inner)
+
+
+def test_heat_map_colours_are_centred_on_no_lean():
+    rows = table(row(-0.2, a="x", b="y"), row(0.6, a="z", b="y"))
+    figure = replace(BARS, mark="heatmap", x="a", y="b", reference=0.1)
+    cells = chart(figure, rows, colours=PAPER).spec["layer"][0]["encoding"]["color"]["scale"]
+    # the farthest is 0.6, at a distance of 0.5 from 0.1
+    assert cells["domain"] == pytest.approx([-0.4, 0.6])
+
+
+def test_all_marks_compile_and_carry_no_not_a_number():
+    found = findings()
+    tables = {table.name: table for table in found.tables}
+    for figure in found.figures:
+        spec = chart(figure, tables[figure.table], colours=PAPER, width=600).spec
+        json.dumps(spec, allow_nan=False)
+        assert "<svg" in vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": "wrod"}, "draws 'wrod', which is no label of table 't': did you mean 'word'?"),
+        ({"menus": ("model",)}, "draws 'model'"),
+        ({"y": "word"}, "one of the two must be 'estimate'"),
+        ({"mark": "heatmap"}, "x and y must be labels"),
+    ],
+)
+def test_a_figure_that_cannot_be_drawn_is_explained(changes, message):
+    with pytest.raises(RecordsError) as caught:
+        chart(replace(BARS, **changes), table(row(1, word="a")), colours=PAPER)
+    assert message in str(caught.value)
+
+
+def test_nothing_to_draw_is_no_error():
+    for rows in (table(), table(row(math.nan, word="a"))):
+        empty = chart(replace(BARS, column="word", menus=("word",)), rows, colours=PAPER)
+        assert (empty.spec, empty.drawn) == ({}, 0)

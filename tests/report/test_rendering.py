@@ -1,0 +1,231 @@
+"""The page as text: what is shown, and that nothing shown is ever markup."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+from clinometer.errors import RecordsError
+from clinometer.report import Evidence, Exchange, render
+from clinometer.types import Figure, Finding, Findings, FindingTable
+from tests.report.payloads import PAYLOADS
+from tests.report.samples import evidence, findings, model_info, page, small_findings, with_suffix
+
+
+class _Structure(HTMLParser):
+    """Collects elements with the names of their attributes, and the text outside scripts and styles."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, ...]] = []
+        self.links: list[str] = []
+        self.texts: list[str] = []
+        self.blocks: list[str] = []  # application/json
+        self._inside = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, *(name for name, _ in attrs)))
+        self.links += [value for name, value in attrs if name in ("href", "src", "action", "data", "srcdoc")]
+        self._inside = (
+            "json" if ("type", "application/json") in attrs else tag if tag in ("script", "style") else ""
+        )
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "json":
+            self.blocks.append(data)
+        elif not self._inside:
+            self.texts.append(data)
+
+    def handle_comment(self, data):
+        self.elements.append(("comment",))
+
+
+def parse(html: str) -> _Structure:
+    structure = _Structure()
+    structure.feed(html)
+    structure.close()
+    return structure
+
+
+def poisoned(payload: str):
+    small = small_findings()
+    text = Exchange(
+        model="m", tags={"kind": "k"}, context="before", separator="[SEP]", text="asked", answers=("said",)
+    )
+    whole = page(
+        findings=(small,),
+        models=(model_info(),),
+        probes={"small": page().probes["counterexamples"]},
+        evidence={"small": {"words": Evidence(shown=(text,), total=1, where=("records/small",))}},
+        files={"small": {"words": "findings/small/words.csv"}},
+    )
+    return with_suffix(whole, payload)
+
+
+@functools.cache
+def parsed(payload: str) -> _Structure:
+    return parse(render(poisoned(payload)))
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_payload_in_every_text_changes_no_element_and_no_attribute(payload):
+    found = parsed(payload)
+    assert found.elements == parsed(" harmless").elements
+    assert all(link.startswith("#") for link in found.links)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_payload_is_shown_as_it_is(payload):
+    found = parsed(payload)
+    text = "".join(found.texts)
+    for before in ("builtin:causal", "careful", "What it shows.", "asked", "before", "said", "kind", page().spec):
+        assert before + payload in text
+    groups = {row[0] for row in json.loads(found.blocks[-1])["rows"]}
+    assert groups == {"first" + payload, "second" + payload}
+
+
+def test_a_page_without_escaping_would_be_noticed():
+    raw = render(poisoned(" harmless")).replace("asked harmless", "asked <img src=x>")
+    assert parse(raw).elements != parsed(" harmless").elements
+
+
+def test_no_json_block_can_end_its_script_element():
+    html = render(poisoned("</script><!--\u2028"))
+    blocks = re.findall(r'<script type="application/json">(.*?)</script>', html, flags=re.DOTALL)
+    assert len(blocks) == 3  # two charts, one table
+    for block in blocks:
+        assert not set("<>&\u2028") & set(block)
+        json.loads(block)
+
+
+def test_the_policy_allows_the_two_scripts_and_the_style_and_nothing_else():
+    html = render(page())
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1].replace("&#39;", "'")
+    assert re.fullmatch(
+        r"default-src 'none'; script-src 'sha256-\S+' 'sha256-\S+'; style-src 'sha256-\S+'; "
+        r"base-uri 'none'; form-action 'none'",
+        policy,
+    )
+    elements = parse(html).elements
+    assert elements.count(("script",)) == 2
+    assert elements.count(("style",)) == 1
+    assert not [
+        element for element in elements if element[0] in ("img", "iframe", "link", "object", "base", "form")
+    ]
+
+
+def test_the_page_says_what_was_audited_and_how_to_check_it():
+    text = " ".join(" ".join(parse(render(page())).texts).split())
+    for expected in (
+        "builtin:causal causal llama 135 M float32 9f86d081884c",
+        "Profile quick",
+        "Seed 7",
+        "Warning builtin:causal: 14 of 126",
+        "How does the gender that a model expects",
+        "After A. Author",
+        "60 of 3,886 shown; all in records/counterexamples/ask",
+        "1 row without an estimate not drawn",
+        "81 rows, all digits: findings/counterexamples/change.csv",
+        "Not computed in this table: interval, p, q.",  # the similarity table
+        "clinometer resume RUN",
+        "clinometer verify RUN",
+        "machine.cores",
+    ):
+        assert expected in text
+    assert "unbiased" not in text
+    assert "debiased" not in text
+
+
+def test_numbers_are_rounded_in_sight_and_whole_in_the_title():
+    rows = (
+        Finding(labels={"a": "x"}, estimate=0.123456, low=0.1, high=0.2, p=0.00001, q=0.0412, n=1234),
+        Finding(labels={"a": "y"}, estimate=math.nan),
+    )
+    found = Findings(probe="t", tables=(FindingTable(name="t", title="T", caption="C", rows=rows),), figures=())
+    html = render(page(findings=(found,)))
+    for cell in (
+        '<td class="estimate" title="0.123456">0.123</td>',
+        '<td class="interval" title="0.1, 0.2">[0.100, 0.200]</td>',
+        '<td class="probability" title="1e-05">&lt;0.001</td>',
+        '<td class="probability" title="0.0412">0.041</td>',
+        '<td class="count" title="1234">1,234</td>',
+        '<td class="estimate" title="not computed">–</td>',
+    ):
+        assert cell in html
+
+
+def test_a_run_without_findings_says_so():
+    text = "".join(parse(render(page(findings=(), evidence={}, models=(), digest=""))).texts)
+    assert "This run has no findings yet." in text
+    assert "No model is named" in text
+
+
+def test_tables_without_rows_or_without_any_number():
+    nothing = FindingTable(name="nothing", title="Nothing", caption="", rows=())
+    unknown = FindingTable(
+        name="unknown", title="Unknown", caption="", rows=(Finding(labels={"a": "x"}, estimate=math.nan),)
+    )
+    figures = tuple(
+        Figure(name=table, title=table, caption="", table=table, mark="bars", x="a", y="estimate", menus=("a",))
+        for table in ("nothing", "unknown")
+    )
+    text = "".join(
+        parse(render(page(findings=(Findings(probe="p", tables=(nothing, unknown), figures=figures),)))).texts
+    )
+    assert text.count("Nothing to draw") == 2
+    assert "This table has no rows." in text
+
+
+def test_a_figure_of_a_table_that_is_not_there_is_named_with_the_nearest():
+    figure = Figure(name="f", title="", caption="", table="wrds", mark="bars", x="group", y="estimate")
+    broken = Findings(probe="p", tables=small_findings().tables, figures=(figure,))
+    with pytest.raises(RecordsError, match=r"draws the table 'wrds'.*did you mean 'words'"):
+        render(page(findings=(broken,)))
+
+
+def test_ten_thousand_rows_render_quickly_and_small():
+    rows = tuple(
+        Finding(labels={"word": f"word {i}", "model": "m"}, estimate=i / 7, low=0.1, high=0.2, p=0.5, q=0.5, n=9)
+        for i in range(10_000)
+    )
+    table = FindingTable(name="big", title="Big", caption="", rows=rows)
+    figure = Figure(name="big", title="", caption="", table="big", mark="scatter", x="word", y="estimate")
+    big = page(findings=(findings(), Findings(probe="big", tables=(table,), figures=(figure,))))
+    render(page())  # the script library is unpacked once in a process
+    start = time.perf_counter()
+    html = render(big)
+    assert time.perf_counter() - start < 10  # about 1 s on an idle core; the machine may be busy
+    assert len(html.encode()) < 4_000_000
+    assert html.count("<tr>") < 1_000  # the rest waits in the data
+
+
+def test_strange_text_is_kept():
+    strange = "شكرا 👩🏽‍⚕️ \x00 " + "w" * 50_000 + " \ud800 שלום"
+    html = render(poisoned(strange))
+    html.encode("utf-8", "replace")
+    assert parse(html).elements == parsed(" harmless").elements
+
+
+def test_a_typical_page_is_small():
+    every = {figure.name: evidence() for figure in findings().figures}
+    whole = page(findings=(findings(),) * 5, evidence={"counterexamples": every})
+    assert len(render(whole).encode()) < 4_000_000
+
+
+def test_rendering_needs_no_torch():
+    code = (
+        "import sys; from tests.report.samples import page; from clinometer.report import render; render(page());"
+        "sys.exit(any(name.split('.')[0] in ('torch', 'transformers') for name in sys.modules))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
