@@ -1,0 +1,140 @@
+"""Runs a causal model without projecting on the vocabulary what nobody reads."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+# What some families do to the logits after the vocabulary matrix, by the field of their config that says so.
+_FINISHES: dict[str, Callable[..., Tensor]] = {
+    "final_logit_softcapping": lambda logits, by: torch.tanh(logits / by) * by,  # Gemma
+    "logit_scale": lambda logits, by: logits * by,  # Cohere
+    "logits_scaling": lambda logits, by: logits / by,  # Granite
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """What a pass leaves behind: something to project at each position, and the cache for the next tokens."""
+
+    project: Callable[[Tensor, Tensor, Tensor | None], Tensor]
+    cache: Any  # None: the model keeps none, and wants the whole text again
+
+    def logits(self, rows: Tensor, places: Tensor, tokens: Tensor | None = None) -> Tensor:
+        """Return float32 logits (positions × tokens) at the given places of the given rows; None: every token."""
+        return self.project(rows, places, tokens)
+
+    def last(self, ids: Tensor) -> Tensor:
+        """Return the logits at the last place of every row of the ids that were run."""
+        rows = torch.arange(len(ids), device=ids.device)
+        return self.logits(rows, torch.full_like(rows, ids.shape[1] - 1))
+
+
+class Decoder:
+    """A causal model and its head, taken apart where that gives the same logits.
+
+    Rows are padded at the right: a token never sees what comes after it, so padding is harmless in every family,
+    recurrent ones included, and positions need no correction.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._head = model.get_output_embeddings()
+        self.device: torch.device = model.device
+        self.size, self._finish = self._try_out()
+
+    @torch.inference_mode()
+    def run(
+        self,
+        ids: Tensor,
+        *,
+        attention: Tensor | None = None,
+        cache: Any = None,
+        keep_cache: bool = False,
+    ) -> States:
+        """Run the model over rows of token ids; with a cache, the ids are those that follow the cached ones."""
+        options: dict[str, Any] = {"input_ids": ids, "attention_mask": attention, "use_cache": keep_cache}
+        if cache is not None:
+            options["past_key_values"] = cache
+        if self._finish is None:  # the whole projection, as the model itself does it
+            output = self._model(**options)
+            return States(project=_from_table(output.logits), cache=getattr(output, "past_key_values", None))
+        with _without(self._head) as caught:
+            output = self._model(**options)
+        return States(
+            project=_from_hidden(caught[0], self._head, self._finish),
+            cache=getattr(output, "past_key_values", None),
+        )
+
+    @torch.inference_mode()
+    def _try_out(self) -> tuple[int, Callable[[Tensor], Tensor] | None]:
+        """Return the number of logits, and what the model does to them after its head; None: not understood."""
+        model = self._model
+        raw: list[Tensor] = []
+        plain_head = type(self._head) is nn.Linear
+        if plain_head:
+            handle = self._head.register_forward_hook(lambda _module, _given, result: raw.append(result))
+        try:
+            logits = model(input_ids=torch.tensor([[0, 1, 2, 3]], device=model.device), use_cache=False).logits
+        finally:
+            if plain_head:
+                handle.remove()
+        size = int(logits.shape[-1])
+        if len(raw) != 1:  # the model projects by other means
+            return size, None
+        config = model.config.get_text_config()
+        finishes: list[Callable[[Tensor], Tensor]] = [
+            functools.partial(finish, by=value)
+            for field, finish in _FINISHES.items()
+            if (value := getattr(config, field, None))
+        ]
+        rounding = 4 * torch.finfo(raw[0].dtype).eps
+        for finish in (*finishes, _as_it_is):
+            if torch.allclose(finish(raw[0].float()), logits.float(), rtol=rounding, atol=rounding):
+                return size, finish
+        return size, None
+
+
+def _as_it_is(logits: Tensor) -> Tensor:
+    return logits
+
+
+def _from_table(table: Tensor) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
+    def project(rows: Tensor, places: Tensor, tokens: Tensor | None) -> Tensor:
+        logits = table[rows, places].float()
+        return logits if tokens is None else logits[:, tokens]
+
+    return project
+
+
+def _from_hidden(
+    hidden: Tensor, head: nn.Linear, finish: Callable[[Tensor], Tensor]
+) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
+    def project(rows: Tensor, places: Tensor, tokens: Tensor | None) -> Tensor:
+        weight = head.weight if tokens is None else head.weight[tokens]
+        bias = head.bias if head.bias is None or tokens is None else head.bias[tokens]
+        return finish(nn.functional.linear(hidden[rows, places], weight, bias).float())
+
+    return project
+
+
+@contextlib.contextmanager
+def _without(head: nn.Linear) -> Iterator[list[Tensor]]:
+    """Catch what a model hands to its head, and let it go on with next to nothing."""
+    caught: list[Tensor] = []
+
+    def catch(hidden: Tensor) -> Tensor:
+        caught.append(hidden)
+        return hidden[..., :1]
+
+    head.forward = catch  # type: ignore[assignment, method-assign]
+    try:
+        yield caught
+    finally:
+        del head.forward

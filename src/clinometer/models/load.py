@@ -1,0 +1,70 @@
+"""Opens a model by name: finds its files and picks the adapter that fits."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from clinometer.errors import ModelError
+from clinometer.types import ModelKind, ModelSpec
+
+if TYPE_CHECKING:
+    from clinometer.models.protocols import Model
+    from clinometer.models.source import ModelSource
+
+_ADAPTERS: dict[ModelKind, tuple[str, str]] = {
+    "masked": ("masked", "MaskedModel"),
+    "permuted": ("permuted", "PermutedModel"),
+    "causal": ("causal", "CausalModel"),
+    "classifier": ("classifier", "ClassifierModel"),
+    "encoder": ("encoder", "EncoderModel"),
+    "chat": ("chat", "ChatModel"),
+}
+
+# How an architecture's name ends tells its head; the first that fits decides.
+_ENDINGS: dict[tuple[str, ...], ModelKind] = {
+    ("XLNetLMHeadModel",): "permuted",
+    ("ForMaskedLM", "BertForPreTraining", "AlbertForPreTraining"): "masked",
+    ("ForCausalLM", "LMHeadModel"): "causal",
+    ("ForSequenceClassification",): "classifier",
+    ("Model",): "encoder",
+}
+# BART's published files name the bare model; its head is tied to the embeddings, so nothing is missing.
+_BART = ("BartModel", "BartForConditionalGeneration")
+
+
+def load_model(spec: ModelSpec | str, *, device: str = "auto") -> Model:
+    """Load a model: a hub id, a folder or a built-in name, with the adapter that its configuration calls for."""
+    from clinometer.models.source import pick_device, resolve
+
+    if isinstance(spec, str):
+        spec = ModelSpec(name=spec)
+    where = pick_device(device)
+    source = resolve(spec)
+    module, adapter = _ADAPTERS[kind_of(source)]
+    model: Model = getattr(importlib.import_module(f"clinometer.models.{module}"), adapter).load(
+        source, spec, where
+    )
+    return model
+
+
+def kind_of(source: ModelSource) -> ModelKind:
+    """Return which adapter a model needs; the `architectures` field of its config.json decides."""
+    if source.name == "builtin:chat":
+        return "chat"
+    # sentence-transformers leaves the architecture it started from in config.json, even where the head is gone
+    if (source.folder / "modules.json").is_file():
+        return "encoder"
+    architecture = (source.config.architectures or ["none"])[0]
+    if source.config.model_type == "bart" and architecture in _BART:
+        return "masked"
+    for endings, kind in _ENDINGS.items():
+        if architecture.endswith(endings):
+            return kind
+    hint = (
+        "; for ELECTRA take the generator, not the discriminator" if source.config.model_type == "electra" else ""
+    )
+    raise ModelError(
+        f"config.json of {source.name!r} names the architecture {architecture!r}; expected …ForMaskedLM,"
+        f" XLNetLMHeadModel, …ForCausalLM, …LMHeadModel, …ForSequenceClassification or a bare …Model{hint}"
+    )

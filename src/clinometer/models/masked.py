@@ -1,0 +1,122 @@
+"""Masked models: the word at a blank, predicted from both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import gelu
+from transformers import AutoModelForMaskedLM
+
+from clinometer.errors import ModelError, RequestError
+from clinometer.models.readout import Projection, check_words, linear_projection, read_words, table_projection
+from clinometer.models.source import ModelSource, describe
+from clinometer.models.text import TextEncoder, pad, window_of
+from clinometer.models.tokens import load_tokenizer
+from clinometer.models.weights import load_weights
+from clinometer.models.words import Vocabulary
+from clinometer.types import Fill, ModelInfo, ModelSpec, Request, WordAnswer
+
+
+def _roberta_head(model: Any, hidden: Tensor) -> Tensor:
+    head = model.lm_head
+    return head.layer_norm(gelu(head.dense(hidden)))  # type: ignore[no-any-return]
+
+
+def _albert_head(model: Any, hidden: Tensor) -> Tensor:
+    head = model.predictions
+    return head.LayerNorm(head.activation(head.dense(hidden)))  # type: ignore[no-any-return]
+
+
+# What each family does to a hidden state before the vocabulary matrix. A family that is not here is asked by its
+# plain forward pass, which projects every position: slower, and as correct.
+_HEADS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "albert": _albert_head,
+    "bart": lambda model, hidden: hidden,
+    "bert": lambda model, hidden: model.cls.predictions.transform(hidden),
+    "camembert": _roberta_head,
+    "distilbert": lambda model, hidden: model.vocab_layer_norm(model.activation(model.vocab_transform(hidden))),
+    "electra": lambda model, hidden: model.generator_predictions(hidden),
+    "modernbert": lambda model, hidden: model.head(hidden),
+    "mpnet": _roberta_head,
+    "roberta": _roberta_head,
+    "xlm-roberta": _roberta_head,
+}
+
+
+@final
+class MaskedModel:
+    """BERT and its relatives. The vocabulary projection runs at the mask only."""
+
+    def __init__(self, *, info: ModelInfo, model: Any, tokenizer: Any) -> None:
+        self.info = info
+        self._model = model
+        self._encoder = TextEncoder(tokenizer, window=info.window)
+        self._vocabulary = Vocabulary(tokenizer)
+        # the model tells padding by its own id where positions are counted (RoBERTa)
+        config_pad = model.config.pad_token_id
+        self._pad_id: int = next(pad for pad in (config_pad, tokenizer.pad_token_id, 0) if pad is not None)
+
+    @classmethod
+    def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> MaskedModel:
+        """Load the model and its tokenizer on the device."""
+        tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
+        if tokenizer.mask_token_id is None:
+            raise ModelError(f"the tokenizer of {source.name!r} has no mask token; a masked model needs one")
+        model = load_weights(AutoModelForMaskedLM, source, spec, device)
+        info = describe(
+            source,
+            kind="masked",
+            capabilities=("fill",),
+            dtype=model.dtype,
+            parameters=model.num_parameters(),
+            window=window_of(tokenizer, source.config),
+        )
+        return cls(info=info, model=model, tokenizer=tokenizer)
+
+    def cost(self, requests: Sequence[Request]) -> list[int]:
+        """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
+        return [len(encoded.ids) for encoded in self._encoder.fill(only_fills(requests))]
+
+    @torch.inference_mode()
+    def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
+        """Answer which words stand at the mask of each text."""
+        encoded = self._encoder.fill(only_fills(batch))
+        padded = pad([row.ids for row in encoded], pad_id=self._pad_id)
+        device = self._model.device
+        ids = torch.from_numpy(padded.ids).to(device)
+        # without padding there is nothing to mask, and attention without a mask is faster
+        attention = None if padded.attention.all() else torch.from_numpy(padded.attention).to(device)
+        at = (
+            torch.arange(len(encoded), device=device),
+            torch.tensor([row.blank for row in encoded], device=device),
+        )
+        projection, size = self._project(ids, attention, at)
+        return read_words(batch, projection, self._vocabulary, size=size, device=device)
+
+    def _project(self, ids: Tensor, attention: Tensor | None, at: tuple[Tensor, Tensor]) -> tuple[Projection, int]:
+        model = self._model
+        options = {"use_cache": False} if model.config.is_encoder_decoder else {}
+        head = _HEADS.get(self.info.family)
+        if head is None:
+            logits = model(input_ids=ids, attention_mask=attention, **options).logits[at]
+            return table_projection(logits), logits.shape[1]
+        hidden = head(model, model.base_model(input_ids=ids, attention_mask=attention, **options)[0][at])
+        matrix = model.get_output_embeddings()
+        bias = model.final_logits_bias[0] if hasattr(model, "final_logits_bias") else matrix.bias
+        return linear_projection(hidden, matrix.weight, bias), matrix.weight.shape[0]
+
+
+def only_fills(requests: Sequence[Request]) -> list[Fill]:
+    """Return the requests, after checking that each is a `Fill` which can be asked."""
+    fills = []
+    for request in requests:
+        if not isinstance(request, Fill):
+            raise RequestError(
+                f"a masked model answers Fill requests, not {type(request).__name__}; choose another model"
+            )
+        check_words(request)
+        fills.append(request)
+    return fills

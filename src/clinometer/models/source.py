@@ -1,0 +1,224 @@
+"""Where a model comes from: a folder, the hub or a built-in name; and what identifies the files found there."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
+
+from clinometer.errors import ModelError, nearest
+from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
+
+BUILTIN = "builtin:"
+
+# What is fetched from the hub. Pickled weights are never fetched; Python files only with the user's permission.
+_HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.tiktoken", "*.jinja"]
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt")
+_VOCABULARY_FILES = re.compile(r"(tokenizer|tekken)\.json|(vocab|merges).*|.*\.(model|codes|tiktoken)")
+_TOKENIZER_SETTINGS = re.compile(r"(tokenizer_config|special_tokens|added_tokens|chat_template).*")
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSource:
+    """A model's files on this machine, and the configuration read from them."""
+
+    name: str
+    folder: Path
+    config: PretrainedConfig
+
+
+def resolve(spec: ModelSpec) -> ModelSource:
+    """Find the files of a model and check that they can be loaded safely; nothing is loaded yet."""
+    folder = _folder_of(spec)
+    _require_safe_weights(folder, spec.name)
+    return ModelSource(name=spec.name, folder=folder, config=_read_config(folder, spec))
+
+
+def weights_checksum(folder: Path) -> str:
+    """Return the SHA-256 of the weights: what `cat *.safetensors | sha256sum` prints in that folder."""
+    return _sha256(sorted(folder.rglob("*.safetensors"), key=lambda path: path.relative_to(folder).as_posix()))
+
+
+def tokenizer_checksum(folder: Path) -> str:
+    """Return the SHA-256 of the tokenizer files, names included."""
+    patterns = (_VOCABULARY_FILES, _TOKENIZER_SETTINGS)
+    files = [path for path in folder.iterdir() if any(pattern.fullmatch(path.name) for pattern in patterns)]
+    return _sha256(sorted(path for path in files if path.is_file()), names=True)
+
+
+def has_vocabulary(folder: Path) -> bool:
+    """Tell whether a tokenizer's vocabulary is there; without one transformers makes up an empty tokenizer."""
+    return any(_VOCABULARY_FILES.fullmatch(path.name) for path in folder.iterdir())
+
+
+def config_checksum(folder: Path) -> str:
+    """Return the SHA-256 of config.json: the same weights answer otherwise with another number of heads."""
+    return _sha256([folder / "config.json"])
+
+
+@functools.cache
+def code_checksum() -> str:
+    """Return the SHA-256 of the source of this room: other adapters may answer otherwise."""
+    return _sha256(sorted(Path(__file__).parent.glob("*.py")), names=True)
+
+
+def describe(
+    source: ModelSource,
+    *,
+    kind: ModelKind,
+    capabilities: tuple[str, ...],
+    dtype: torch.dtype,
+    parameters: int,
+    window: int,
+    settings: Mapping[str, str] | None = None,
+) -> ModelInfo:
+    """Return what identifies a loaded model, checksums included."""
+    return ModelInfo(
+        name=source.name,
+        kind=kind,
+        family=source.config.model_type,
+        capabilities=capabilities,
+        weights=weights_checksum(source.folder),
+        tokenizer=tokenizer_checksum(source.folder),
+        dtype=str(dtype).removeprefix("torch."),
+        code=code_checksum(),
+        parameters=parameters,
+        window=window,
+        settings={"config": config_checksum(source.folder), **(settings or {})},
+    )
+
+
+def torch_dtype(dtype: Dtype, device: torch.device) -> torch.dtype:
+    """Return the number format to compute in; "auto" is bfloat16 on a GPU and float32 on a CPU."""
+    if dtype == "auto":
+        return torch.float32 if device.type == "cpu" else torch.bfloat16
+    if dtype not in _DTYPES:
+        raise ModelError(f"no number format {dtype!r}; {nearest(dtype, ['auto', *_DTYPES])}")
+    return _DTYPES[dtype]
+
+
+def pick_device(device: str) -> torch.device:
+    """Return the device of that name; "auto" is the first GPU where there is one, else the CPU."""
+    available = ["cpu"]
+    if torch.cuda.is_available():
+        available += ["cuda", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    if torch.backends.mps.is_available():
+        available.append("mps")
+    if device == "auto":
+        return torch.device("cuda" if "cuda" in available else "cpu")
+    if device not in available:
+        raise ModelError(f"no device {device!r} on this machine; {nearest(device, ['auto', *available])}")
+    return torch.device(device)
+
+
+def _folder_of(spec: ModelSpec) -> Path:
+    if spec.name.startswith(BUILTIN):
+        from clinometer.models.builtin import folder_of
+
+        return folder_of(spec.name)
+    folder = Path(spec.name).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.is_file():
+        raise ModelError(f"{spec.name!r} is a file; give the folder that holds config.json and model.safetensors")
+    if not _HUB_ID.fullmatch(spec.name) or spec.name.startswith("."):
+        raise ModelError(
+            f"no model {spec.name!r}: there is no such folder; give a folder, a hub id such as"
+            " 'google-bert/bert-base-uncased', or a built-in name such as 'builtin:causal'"
+        )
+    return _download(spec)
+
+
+def _download(spec: ModelSpec) -> Path:
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
+
+    patterns = [*_HUB_FILES, "*.py"] if spec.trust_remote_code else _HUB_FILES
+    try:
+        return Path(snapshot_download(spec.name, allow_patterns=patterns))
+    except LocalEntryNotFoundError as error:
+        reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else "the hub cannot be reached"
+        raise ModelError(
+            f"no model {spec.name!r}: it is neither a folder here nor in the hub cache, and {reason};"
+            " copy the model to this machine and give its folder"
+        ) from error
+    except GatedRepoError as error:
+        raise ModelError(
+            f"the hub gives {spec.name!r} only to who accepts its terms: do so on its page, then `hf auth login`"
+        ) from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise ModelError(
+            f"no model {spec.name!r}: there is no such folder here and no such public model on the hub"
+        ) from error
+    except HfHubHTTPError as error:
+        raise ModelError(f"the hub refused {spec.name!r}: {error}; try again, or give a folder") from error
+
+
+def _require_safe_weights(folder: Path, name: str) -> None:
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"no model in {name!r}: there is no config.json in that folder;"
+            " expected what save_pretrained() writes: config.json, model.safetensors and the tokenizer"
+        )
+    if any(folder.glob("*.safetensors")):
+        return
+    pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLED)
+    found = (
+        f"only pickled weights ({', '.join(pickled)}), which can run code when they are read"
+        if pickled
+        else "none"
+    )
+    raise ModelError(
+        f"no safetensors weights for {name!r}: found {found};"
+        " if you trust it, convert it once and give the new folder:"
+        ' python -c "from transformers import AutoModelForMaskedLM as M, AutoTokenizer as T;'
+        f" [part.from_pretrained({name!r}).save_pretrained('converted') for part in (M, T)]\""
+        " (with AutoModelForCausalLM for a causal model)"
+    )
+
+
+def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
+    try:
+        raw: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ModelError(f"config.json of {spec.name!r} is not JSON: {error}; save the model again") from error
+    known = isinstance(raw, dict) and raw.get("model_type") in CONFIG_MAPPING
+    if not known and isinstance(raw, dict) and "auto_map" in raw and not spec.trust_remote_code:
+        raise ModelError(
+            f"{spec.name!r} brings its own Python code, which would be run on this machine;"
+            " read it, and allow it for this model with trust_remote_code if you trust it"
+        )
+    if not known and not (isinstance(raw, dict) and "auto_map" in raw):
+        found = repr(raw.get("model_type")) if isinstance(raw, dict) else "no fields"
+        raise ModelError(
+            f"config.json of {spec.name!r} has model_type {found}, which this transformers does not know;"
+            " upgrade transformers or choose another model"
+        )
+    return AutoConfig.from_pretrained(folder, trust_remote_code=spec.trust_remote_code)
+
+
+def _sha256(files: Iterable[Path], *, names: bool = False) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        if names:
+            digest.update(path.name.encode() + b"\0")
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()

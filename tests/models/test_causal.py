@@ -1,0 +1,454 @@
+"""Causal models: every number equals a plain forward pass, and every text can be drawn again."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from scipy.stats import chisquare
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from clinometer.errors import RequestError
+from clinometer.models import causal, decoder
+from clinometer.models.load import load_model
+from clinometer.models.protocols import METHODS, CanContinue, CanSample, CanScore
+from clinometer.models.sampling import draw, levels_of, uniforms
+from clinometer.types import Embed, LogLikelihood, NextWord, Sample
+from tests.models.installed import need
+from tests.models.tiny import CAUSAL, WINDOW
+
+TEXTS = (
+    "The nurse works at the",
+    "It",
+    "He said that she is a teacher; she said that he is an",
+    "Why are people so",
+    "Nothing was said about the weather, but it rained and rained while we were",
+    "A review of the film: the",
+    "The man works as a doctor. The woman works as a",
+    "the",
+)
+WORDS = ("great", "nurse", "doctor", "woman", "was", "the", "incomprehensibilities")
+
+# Families with something of their own after the vocabulary matrix, and one that keeps no key/value cache.
+SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "max_position_embeddings": WINDOW}
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 64}
+ODD = {
+    "gemma2": lambda size: transformers.Gemma2Config(
+        vocab_size=size, **SMALL, **HEADS, head_dim=8, final_logit_softcapping=3.0, sliding_window=8
+    ),
+    "cohere": lambda size: transformers.CohereConfig(vocab_size=size, **SMALL, **HEADS, logit_scale=0.25),
+    "granite": lambda size: transformers.GraniteConfig(vocab_size=size, **SMALL, **HEADS, logits_scaling=3.0),
+    "mamba": lambda size: transformers.MambaConfig(
+        vocab_size=size, hidden_size=32, num_hidden_layers=2, state_size=4
+    ),
+}
+FAMILIES = (*CAUSAL, *ODD)
+
+
+@pytest.fixture(scope="module")
+def folder_of(tiny_folder, tmp_path_factory):
+    made = {}
+
+    def folder(family):
+        if family in CAUSAL:
+            return tiny_folder(family)
+        if family not in made:
+            made[family] = tmp_path_factory.mktemp(family)
+            tokenizer = AutoTokenizer.from_pretrained(tiny_folder("gpt2"))
+            tokenizer.save_pretrained(made[family])
+            config = ODD[family](len(tokenizer))
+            config.bos_token_id = config.eos_token_id = config.pad_token_id = 0
+            torch.manual_seed(1)
+            model = AutoModelForCausalLM.from_config(config)
+            with torch.no_grad():
+                for name, weight in model.named_parameters():
+                    if "embed" in name or "lm_head" in name:
+                        weight.normal_(0.0, 0.2 if family == "mamba" else 0.7)
+            model.save_pretrained(made[family])
+        return made[family]
+
+    return folder
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request):
+    return request.param
+
+
+@pytest.fixture
+def model(family, folder_of):
+    return load_model(str(folder_of(family)), device="cpu")
+
+
+@pytest.fixture
+def tokenizer(family, folder_of):
+    return AutoTokenizer.from_pretrained(folder_of(family))
+
+
+@pytest.fixture
+def network(family, folder_of):
+    return AutoModelForCausalLM.from_pretrained(folder_of(family)).eval()
+
+
+@pytest.fixture
+def plain(network, tokenizer):
+    """Return a function: text -> log-probabilities (tokens × vocabulary), by nothing but transformers."""
+
+    @torch.no_grad()
+    def logprobs(text):
+        return network(**tokenizer(text, return_tensors="pt")).logits[0].log_softmax(dim=1)
+
+    return logprobs
+
+
+def token_of(tokenizer, word):
+    begun = tokenizer("the nurse", add_special_tokens=False)["input_ids"]
+    ids = tokenizer(f"the nurse {word}", add_special_tokens=False)["input_ids"][len(begun) :]
+    return ids[0] if len(ids) == 1 else None
+
+
+def same(answers, others):
+    for answer, other in zip(answers, others, strict=True):
+        assert answer.words == other.words
+        assert answer.logprobs == pytest.approx(other.logprobs, abs=1e-5, nan_ok=True)
+
+
+def test_offers_what_it_says(model):
+    assert all(isinstance(model, can) for can in (CanContinue, CanSample, CanScore))
+    assert all(callable(getattr(model, name)) for name in model.info.capabilities)
+    assert set(model.info.capabilities) < set(METHODS.values())
+    assert model.info.kind == "causal"
+
+
+# -- the next word
+
+
+def test_given_words_equal_a_plain_forward_pass(model, plain, tokenizer):
+    known = [token_of(tokenizer, word) for word in WORDS]
+    assert known[-1] is None
+    assert sum(token is not None for token in known) >= 4
+    answers = model.next_word([NextWord(text=text, words=WORDS) for text in TEXTS])
+    for text, answer in zip(TEXTS, answers, strict=True):
+        expected = plain(text)[-1]
+        wanted = [math.nan if token is None else float(expected[token]) for token in known]
+        assert answer.words == WORDS
+        assert answer.logprobs == pytest.approx(wanted, abs=1e-5, nan_ok=True)
+
+
+def test_softmax_over_given_words(model, plain, tokenizer):
+    known = [token_of(tokenizer, word) for word in WORDS]
+    some = [token for token in known if token is not None]
+    answers = model.next_word([NextWord(text=text, words=WORDS, normalise="words") for text in TEXTS])
+    for text, answer in zip(TEXTS, answers, strict=True):
+        over_words = dict(zip(some, plain(text)[-1][some].log_softmax(dim=0).tolist(), strict=True))
+        assert answer.logprobs == pytest.approx(
+            [over_words.get(t, math.nan) for t in known], abs=1e-5, nan_ok=True
+        )
+
+
+def test_top_k_equals_a_plain_forward_pass(model, plain, tokenizer):
+    for text, answer in zip(TEXTS, model.next_word([NextWord(text=text, top_k=5) for text in TEXTS]), strict=True):
+        expected = plain(text)[-1]
+        expected[tokenizer.all_special_ids] = -math.inf
+        assert answer.logprobs == pytest.approx(expected.topk(5).values.tolist(), abs=1e-5)
+
+
+def test_batch_and_order_do_not_matter(model):
+    queries = [NextWord(text=text, words=WORDS) for text in TEXTS] + [
+        NextWord(text=text, top_k=3) for text in TEXTS
+    ]
+    one_by_one = [model.next_word([query])[0] for query in queries]
+    same(model.next_word(queries), one_by_one)
+    same(model.next_word(queries[::-1])[::-1], one_by_one)
+
+
+def test_context_is_joined_by_a_space(model):
+    whole = NextWord(text="The man works as a doctor. The woman works as a", words=WORDS)
+    for join in ("space", "separator"):
+        parted = NextWord(
+            context="The man works as a doctor.", text="The woman works as a", join=join, words=WORDS
+        )
+        same(model.next_word([parted]), model.next_word([whole]))
+    spaced = NextWord(text=f"{whole.text}  ", words=WORDS)
+    same(model.next_word([spaced]), model.next_word([whole]))
+    only_context = NextWord(text="", context=whole.text, words=WORDS)
+    same(model.next_word([only_context]), model.next_word([whole]))
+
+
+def test_nothing_is_projected_that_is_not_read(model, monkeypatch):
+    size, projected = model._decoder.size, []
+    linear = torch.nn.functional.linear
+
+    def count(given, weight, bias=None):
+        if weight.shape[0] in (size, 3):  # rows of the vocabulary matrix: no other matrix has so many
+            projected.append((given.shape[:-1].numel(), weight.shape[0]))
+        return linear(given, weight, bias)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", count)
+    model.next_word([NextWord(text=text, top_k=2) for text in TEXTS])
+    assert projected == [(len(TEXTS), size)]
+    projected.clear()
+    model.next_word([NextWord(text=text, words=("was", "the", "nurse"), normalise="words") for text in TEXTS])
+    assert projected == [(len(TEXTS), 3)]
+
+
+@pytest.mark.parametrize("family", ["gemma2"])
+def test_a_head_that_is_not_understood_is_left_in_place(model, folder_of, family, monkeypatch):
+    monkeypatch.setattr(decoder, "_FINISHES", {})
+    other = load_model(str(folder_of(family)), device="cpu")
+    assert other._decoder._finish is None
+    queries = [NextWord(text=text, words=WORDS) for text in TEXTS]
+    same(other.next_word(queries), model.next_word(queries))
+    request = Sample(prefix=TEXTS[0], n=3, max_new_tokens=5)
+    assert other.sample([request]) == model.sample([request])
+
+
+@pytest.mark.parametrize("family", ["gpt2"])
+def test_what_cannot_be_asked(model):
+    with pytest.raises(RequestError, match="no token to start with"):
+        model.cost([NextWord(text=" ", words=WORDS)])
+    with pytest.raises(RequestError, match="either words or top_k"):
+        model.cost([NextWord(text="The")])
+    with pytest.raises(RequestError, match="window of 64"):
+        model.next_word([NextWord(text="nurse " * 65, words=WORDS)])
+    with pytest.raises(RequestError, match="not Embed"):
+        model.cost([Embed(text="The")])
+    with pytest.raises(RequestError, match="no token to start with"):
+        model.cost([Sample(prefix="", n=1)])
+    with pytest.raises(RequestError, match="n = 0"):
+        model.cost([Sample(prefix="The", n=0)])
+    with pytest.raises(RequestError, match="temperature -1"):
+        model.sample([Sample(prefix="The", n=1, temperature=-1.0)])
+    with pytest.raises(RequestError, match=r"1 tokens of 'The' and 64 new ones exceed the model's window of 64"):
+        model.sample([Sample(prefix="The", n=1, max_new_tokens=64)])
+
+
+@pytest.mark.parametrize("family", ["llama"])
+def test_a_token_to_start_with_makes_an_empty_text_possible(model, network):
+    with torch.no_grad():
+        expected = network(torch.tensor([[1]])).logits[0, 0].log_softmax(dim=0)  # <s>
+    expected[[0, 1, 2]] = -math.inf
+    best = model.next_word([NextWord(text="", top_k=1)])[0]
+    assert best.logprobs[0] == pytest.approx(float(expected.max()), abs=1e-5)
+
+
+def test_cost(model, tokenizer):
+    length = len(tokenizer(TEXTS[0])["input_ids"])
+    requests = [
+        NextWord(text=TEXTS[0], top_k=1),
+        LogLikelihood(text=TEXTS[0]),
+        Sample(prefix=TEXTS[0], n=7, max_new_tokens=5),
+    ]
+    assert model.cost(requests) == [length, length, (length + 5) * 7]
+
+
+# -- how probable a text is
+
+
+def reference(plain, tokenizer, text):
+    ids = tokenizer(text)["input_ids"]
+    return sum(float(row[token]) for row, token in zip(plain(text)[:-1], ids[1:], strict=True)), len(ids) - 1
+
+
+def test_log_likelihood_equals_a_plain_forward_pass(model, plain, tokenizer, monkeypatch):
+    batch = [LogLikelihood(text=text) for text in TEXTS]
+    answers = model.log_likelihood(batch)
+    for text, answer in zip(TEXTS, answers, strict=True):
+        logprob, tokens = reference(plain, tokenizer, text)
+        assert answer.tokens == tokens
+        assert answer.logprob == pytest.approx(logprob, abs=1e-4)
+    # whether projected in one piece or a few positions at a time, run together or apart
+    monkeypatch.setattr(causal, "_MAX_LOGITS", 3 * model._decoder.size)
+    monkeypatch.setattr(causal, "_MAX_TOKENS", 20)
+    for answer, other in zip(model.log_likelihood(batch[::-1])[::-1], answers, strict=True):
+        assert answer.tokens == other.tokens
+        assert answer.logprob == pytest.approx(other.logprob, abs=1e-4)
+
+
+@pytest.mark.parametrize("family", CAUSAL)
+def test_the_first_token_counts_only_after_a_start_token(model, tokenizer):
+    words = tokenizer("the", add_special_tokens=False)["input_ids"]
+    one, none = model.log_likelihood([LogLikelihood(text="the"), LogLikelihood(text="")])
+    assert one.tokens == len(tokenizer("the")["input_ids"]) - 1
+    assert one.tokens == (len(words) if tokenizer.bos_token == "<s>" else len(words) - 1)
+    assert (none.logprob, none.tokens) == (0.0, 0)
+
+
+@pytest.mark.parametrize("family", CAUSAL)
+def test_a_text_longer_than_the_window(model, network, tokenizer):
+    text = " ".join(TEXTS * 3)
+    ids = tokenizer(text)["input_ids"]
+    assert len(ids) > 2 * WINDOW
+    expected, read = 0.0, 1
+    # the first window scores all it has, each later one the half that is new
+    while read < len(ids):
+        end = WINDOW if read == 1 else min(read + WINDOW // 2, len(ids))
+        window = ids[end - WINDOW : end]
+        with torch.no_grad():
+            logprobs = network(torch.tensor([window])).logits[0].log_softmax(dim=1)
+        for at in range(read - (end - WINDOW), WINDOW):
+            expected += float(logprobs[at - 1, window[at]])
+        read = end
+    answer = model.log_likelihood([LogLikelihood(text=text), LogLikelihood(text="The")])[0]
+    assert answer.tokens == len(ids) - 1
+    assert answer.logprob == pytest.approx(expected, abs=1e-3)
+
+
+# -- continuations
+
+
+def naive(network, tokenizer, prefix, *, sample, seed, steps, stop):
+    """Continue by whole forward passes, one sample at a time, with the same random numbers."""
+    begin = tokenizer(prefix)["input_ids"]
+    ids = list(begin)
+    size = network.config.vocab_size
+    numbers = uniforms(
+        seed=seed, text=prefix, samples=range(sample, sample + 1), steps=steps, levels=levels_of(size)
+    )
+    for step in range(steps):
+        with torch.no_grad():
+            logits = network(torch.tensor([ids])).logits[:, -1]
+        token = int(draw(logits, torch.from_numpy(numbers[:, step])))
+        if token in stop:
+            break
+        ids.append(token)
+    return tokenizer.decode(ids, skip_special_tokens=True).removeprefix(
+        tokenizer.decode(begin, skip_special_tokens=True)
+    )
+
+
+@pytest.fixture
+def short_lived(family, folder_of, tmp_path):
+    """Give a model that ends a text at any of many tokens, so that samples leave the batch all the time."""
+    folder = shutil.copytree(folder_of(family), tmp_path / "short")
+    settings = {"eos_token_id": list(range(200, 260))}
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    return load_model(str(folder), device="cpu")
+
+
+def test_samples_equal_a_naive_loop(short_lived, network, tokenizer):
+    stop = {*range(200, 260), tokenizer.eos_token_id}
+    requests = [
+        Sample(prefix="The nurse", n=5, max_new_tokens=8, seed=1),
+        Sample(prefix="It was", n=3, first=2, max_new_tokens=6, seed=1),
+        Sample(prefix="The nurse", n=2, first=1, max_new_tokens=4, seed=9),
+    ]
+    lengths = set()
+    for request, answer in zip(requests, short_lived.sample(requests), strict=True):
+        assert len(answer.texts) == request.n
+        for index, text in enumerate(answer.texts):
+            sample = request.first + index
+            assert text == naive(
+                network,
+                tokenizer,
+                request.prefix,
+                sample=sample,
+                seed=request.seed,
+                steps=request.max_new_tokens,
+                stop=stop,
+            )
+            lengths.add(len(tokenizer(text, add_special_tokens=False)["input_ids"]))
+    assert len(lengths) > 2  # some ended early
+
+
+def test_samples_do_not_depend_on_the_batch(model):
+    requests = [Sample(prefix=text, n=4, max_new_tokens=10, seed=5) for text in TEXTS[:5]]
+    whole = model.sample(requests)
+    assert len({text for answer in whole for text in answer.texts}) == 20
+    assert model.sample(requests[::-1])[::-1] == whole
+    assert [model.sample([request])[0] for request in requests] == whole
+    halves = [
+        Sample(prefix=text, n=2, first=first, max_new_tokens=10, seed=5) for text in TEXTS[:5] for first in (0, 2)
+    ]
+    parts = [answer.texts for answer in model.sample(halves)]
+    assert [a + b for a, b in zip(parts[::2], parts[1::2], strict=True)] == [answer.texts for answer in whole]
+    longer = model.sample([Sample(prefix=TEXTS[0], n=4, max_new_tokens=14, seed=5)])[0]
+    assert all(b.startswith(a) for a, b in zip(whole[0].texts, longer.texts, strict=True))
+    assert model.sample([Sample(prefix=TEXTS[0], n=4, max_new_tokens=10, seed=6)])[0] != whole[0]
+
+
+@pytest.mark.parametrize("family", CAUSAL)
+def test_temperature_zero_is_greedy(model, network, tokenizer):
+    inputs = tokenizer("The man", return_tensors="pt")
+    begin = inputs["input_ids"].shape[1]
+    ids = network.generate(**inputs, do_sample=False, max_new_tokens=10, pad_token_id=0)[0]
+    text = tokenizer.decode(ids, skip_special_tokens=True)
+    expected = text.removeprefix(tokenizer.decode(ids[:begin], skip_special_tokens=True))
+    answer = model.sample([Sample(prefix="The man", n=2, max_new_tokens=10, temperature=0.0)])[0]
+    assert answer.texts == (expected, expected)
+
+
+@pytest.mark.parametrize("family", CAUSAL)
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_sampled_tokens_follow_the_softmax(model, network, tokenizer, temperature):
+    n, begin, size = 20_000, tokenizer("The nurse")["input_ids"], network.config.vocab_size
+    end = network.config.eos_token_id
+    prompt = model._prompt(Sample(prefix="The nurse", n=n, max_new_tokens=2, temperature=temperature))
+    rows = model._sampler._continue([prompt])[0]
+
+    @torch.no_grad()
+    def expected(temperature):
+        """Return how often each token should come first, and second; the end is never written or followed."""
+        first = (network(torch.tensor([begin])).logits[0, -1].double() / temperature).softmax(dim=0)
+        after = network(torch.tensor([[*begin, t] for t in range(size)])).logits[:, -1].double() / temperature
+        first[end] = 0.0
+        second = first @ after.softmax(dim=1)
+        second[end] = 0.0
+        return first.numpy() * n, second.numpy() * n
+
+    def pvalue(step, wanted):
+        seen = np.bincount([row[step] for row in rows if len(row) > step], minlength=size)
+        often = wanted >= 5
+        assert often.sum() > 30
+        rest = n - seen[often].sum(), n - wanted[often].sum()
+        return chisquare([*seen[often], rest[0]], [*wanted[often], rest[1]]).pvalue
+
+    # Eight tables over all cases: by chance one is below 0.001 in fewer than one of a hundred choices of the seed.
+    right, wrong = expected(temperature), expected(temperature * 1.25)
+    for step in range(2):
+        assert pvalue(step, right[step]) > 1e-3
+        assert pvalue(step, wrong[step]) < 1e-6  # it can fail
+
+
+# -- a real model
+
+
+@pytest.fixture(scope="module")
+def smollm2():
+    need("builtin:causal")
+    return load_model("builtin:causal", device="cpu")
+
+
+def test_smollm2_knows_a_capital(smollm2):
+    top, given = smollm2.next_word(
+        [
+            NextWord(text="The capital of France is", top_k=5),
+            NextWord(text="The capital of France is", words=("Paris", "London", "banana")),
+        ]
+    )
+    assert top.words[0] == "Paris"
+    paris, london, banana = given.logprobs
+    assert paris > london > banana
+    assert paris == pytest.approx(top.logprobs[0], abs=1e-5)
+
+
+def test_smollm2_prefers_sentences(smollm2):
+    sense, nonsense = smollm2.log_likelihood(
+        [LogLikelihood(text="The cat sat on the mat."), LogLikelihood(text="Mat the on sat cat the.")]
+    )
+    assert sense.logprob / sense.tokens > nonsense.logprob / nonsense.tokens + 1
+
+
+def test_smollm2_samples_again(smollm2):
+    whole = smollm2.sample([Sample(prefix="My friend is a", n=6, max_new_tokens=8, seed=2)])[0]
+    parts = [
+        smollm2.sample([Sample(prefix="My friend is a", n=n, first=first, max_new_tokens=8, seed=2)])[0].texts
+        for first, n in ((0, 1), (1, 2), (3, 3))
+    ]
+    assert sum(parts, ()) == whole.texts
+    assert np.mean([text.startswith(" ") for text in whole.texts]) > 0.5

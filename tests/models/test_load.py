@@ -1,0 +1,266 @@
+"""Finding a model by name, refusing what is not safe, and picking the adapter."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+
+import pytest
+import torch
+import transformers
+
+from clinometer.errors import ModelError
+from clinometer.models.load import kind_of, load_model
+from clinometer.models.source import (
+    ModelSource,
+    code_checksum,
+    config_checksum,
+    pick_device,
+    resolve,
+    tokenizer_checksum,
+    torch_dtype,
+    weights_checksum,
+)
+from clinometer.types import ModelSpec
+
+
+@pytest.fixture
+def copy(tiny_folder, tmp_path):
+    """Return a function that gives a copy of a family's folder, with fields of config.json changed."""
+
+    def make(family="bert", head="", **fields):
+        folder = shutil.copytree(tiny_folder(family, head), tmp_path / "model")
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | fields))
+        return folder
+
+    return make
+
+
+def refused(name, **options):
+    with pytest.raises(ModelError) as error:
+        load_model(ModelSpec(name=str(name), **options), device="cpu")
+    return str(error.value)
+
+
+def test_a_folder(tiny_folder):
+    source = resolve(ModelSpec(name=str(tiny_folder("bert"))))
+    assert source.folder == tiny_folder("bert")
+    assert source.config.model_type == "bert"
+    model = load_model(source.name, device="cpu")
+    assert model.info.name == source.name
+    assert model.info.family == "bert"
+    assert model.info.dtype == "float32"
+    assert model.info.window == 64
+    assert model.info.weights == weights_checksum(source.folder)
+    assert model.info.settings == {"config": config_checksum(source.folder)}
+
+
+@pytest.mark.parametrize("name", ["google-bert/no-such-model", "no-such-model"])
+def test_a_hub_id_without_network(name):
+    message = refused(name)
+    assert repr(name) in message
+    assert "HF_HUB_OFFLINE is set" in message
+    assert "give its folder" in message
+
+
+def test_a_hub_id_in_the_cache(tiny_folder, tmp_path, monkeypatch):
+    """What was downloaded before is found with no network."""
+    repository = tmp_path / "models--someone--tiny"
+    shutil.copytree(tiny_folder("bert"), repository / "snapshots" / "abc")
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("abc")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert load_model("someone/tiny", device="cpu").info.family == "bert"
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/no/such/folder", "a b", "../nowhere", ""])
+def test_no_such_folder(name):
+    message = refused(name)
+    assert "no such folder" in message or "no config.json" in message
+    assert repr(name) in message
+
+
+def test_misspelt_builtin():
+    assert "did you mean 'builtin:causal'" in refused("builtin:casual")
+
+
+def test_a_file(tiny_folder):
+    assert "is a file; give the folder" in refused(tiny_folder("bert") / "config.json")
+
+
+def test_a_folder_without_a_model(tmp_path):
+    assert "there is no config.json" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["pytorch_model.bin", "model.pt", "model.ckpt"])
+def test_pickled_weights_are_refused(copy, file):
+    folder = copy()
+    (folder / "model.safetensors").rename(folder / file)
+    message = refused(folder)
+    assert f"only pickled weights ({file})" in message
+    assert "save_pretrained(" in message
+
+
+def test_the_conversion_that_is_offered_works(copy, tmp_path, monkeypatch):
+    folder = copy()
+    monkeypatch.chdir(tmp_path)
+    torch.save(transformers.BertForMaskedLM.from_pretrained(folder).state_dict(), folder / "pytorch_model.bin")
+    before = load_model(str(folder), device="cpu").info.parameters
+    (folder / "model.safetensors").unlink()
+    snippet = "\n".join(line.strip() for line in refused(folder).splitlines()[1:])
+    exec(snippet, {})
+    assert load_model("converted", device="cpu").info.parameters == before
+
+
+def test_no_weights(copy):
+    folder = copy()
+    (folder / "model.safetensors").unlink()
+    assert "found none" in refused(folder)
+
+
+def test_no_tokenizer(copy):
+    folder = copy()
+    (folder / "tokenizer.json").unlink()
+    assert "no tokenizer in" in refused(folder)
+
+
+def test_damaged_tokenizer(copy):
+    folder = copy()
+    (folder / "tokenizer.json").write_text("{}")
+    assert "no tokenizer can be loaded from" in refused(folder)
+
+
+OWN_CODE = {"auto_map": {"AutoConfig": "own.Config", "AutoModelForMaskedLM": "own.Model"}}
+
+
+def test_a_model_that_brings_its_own_code(copy, monkeypatch):
+    folder = copy(model_type="homemade", **OWN_CODE)
+    (folder / "own.py").write_text("raise SystemExit('this code was run')\n")
+    message = refused(folder)
+    assert "brings its own Python code" in message
+    assert "trust_remote_code" in message
+
+
+def test_own_code_is_run_only_where_it_is_allowed(copy, tmp_path, monkeypatch):
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    folder = copy(model_type="homemade", **OWN_CODE)
+    (folder / "own.py").write_text("raise SystemExit('this code was run')\n")
+    with pytest.raises(SystemExit, match="this code was run"):
+        load_model(ModelSpec(name=str(folder), trust_remote_code=True), device="cpu")
+
+
+def test_own_code_of_a_known_family_is_not_run(copy):
+    """Many published BERTs name code of their own; transformers has the family, so that code is not needed."""
+    folder = copy(**OWN_CODE)
+    (folder / "own.py").write_text("raise SystemExit('this code was run')\n")
+    assert load_model(str(folder), device="cpu").info.family == "bert"
+
+
+def test_unknown_model_type(copy):
+    assert "model_type 'homemade', which this transformers does not know" in refused(copy(model_type="homemade"))
+
+
+@pytest.mark.parametrize("text", ["{", "[1, 2]", "\x00\xff"])
+def test_damaged_config(copy, text):
+    folder = copy()
+    (folder / "config.json").write_text(text, encoding="latin-1")
+    assert "config.json of" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "architecture", "kind"),
+    [
+        ("bert", "BertForMaskedLM", "masked"),
+        ("bert", "BertForPreTraining", "masked"),
+        ("bart", "BartModel", "masked"),
+        ("bart", "BartForConditionalGeneration", "masked"),
+        ("xlnet", "XLNetLMHeadModel", "permuted"),
+        ("gpt2", "GPT2LMHeadModel", "causal"),
+        ("llama", "LlamaForCausalLM", "causal"),
+        ("roberta", "RobertaForSequenceClassification", "classifier"),
+        ("bart", "BartForSequenceClassification", "classifier"),
+        ("bert", "BertModel", "encoder"),
+    ],
+)
+def test_the_architecture_picks_the_adapter(model_type, architecture, kind, tmp_path):
+    config = transformers.AutoConfig.for_model(model_type, architectures=[architecture])
+    assert kind_of(ModelSource(name="model", folder=tmp_path, config=config)) == kind
+
+
+def test_the_chat_model_is_a_causal_one_by_another_name(tmp_path):
+    config = transformers.LlamaConfig(architectures=["LlamaForCausalLM"])
+    assert kind_of(ModelSource(name="builtin:chat", folder=tmp_path, config=config)) == "chat"
+
+
+def test_sentence_encoders_are_encoders_whatever_they_started_from(tmp_path):
+    (tmp_path / "modules.json").write_text("[]")
+    config = transformers.MPNetConfig(architectures=["MPNetForMaskedLM"])
+    assert kind_of(ModelSource(name="model", folder=tmp_path, config=config)) == "encoder"
+
+
+def test_an_architecture_that_answers_nothing_we_ask(copy):
+    assert "names the architecture 'BertForTokenClassification'" in refused(
+        copy(architectures=["BertForTokenClassification"])
+    )
+
+
+def test_the_electra_discriminator(copy):
+    assert "take the generator" in refused(copy("electra", architectures=["ElectraForPreTraining"]))
+
+
+def test_no_architecture(copy):
+    assert "'none'; expected …ForMaskedLM" in refused(copy(architectures=None))
+
+
+def test_bare_bart_has_all_that_a_masked_model_needs(tiny_model):
+    """The published BART files name the bare model: its head is tied to the embeddings."""
+    assert tiny_model("bart", "BartModel").info.kind == "masked"
+
+
+@pytest.mark.parametrize(("family", "head"), [("bert", "BertForPreTraining"), ("albert", "AlbertForPreTraining")])
+def test_pretraining_files_hold_the_masked_head(family, head, tiny_model):
+    assert tiny_model(family, head).info.kind == "masked"
+
+
+def test_weights_checksum_is_that_of_the_files_one_after_another(tmp_path):
+    (tmp_path / "b.safetensors").write_bytes(b"second")
+    (tmp_path / "a.safetensors").write_bytes(b"first")
+    (tmp_path / "config.json").write_bytes(b"{}")
+    assert weights_checksum(tmp_path) == hashlib.sha256(b"firstsecond").hexdigest()
+
+
+def test_tokenizer_checksum_sees_every_tokenizer_file(tiny_folder, tmp_path):
+    for family in ("bert", "bertweet", "xlm-roberta"):
+        folder = shutil.copytree(tiny_folder(family), tmp_path / family)
+        seen = {tokenizer_checksum(folder)}
+        files = [path for path in folder.iterdir() if path.name not in ("config.json", "model.safetensors")]
+        for file in files:
+            file.write_bytes(file.read_bytes() + b" ")
+            seen.add(tokenizer_checksum(folder))
+        assert len(seen) == len(files) + 1
+        (folder / "config.json").write_text("{}")
+        assert tokenizer_checksum(folder) in seen
+
+
+def test_code_checksum():
+    assert len(code_checksum()) == 64
+
+
+def test_dtypes():
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert torch_dtype("auto", cpu) == torch.float32
+    assert torch_dtype("auto", gpu) == torch.bfloat16
+    assert torch_dtype("float16", cpu) == torch.float16
+    with pytest.raises(ModelError, match="no number format 'float8'; did you mean 'float32'"):
+        torch_dtype("float8", cpu)
+
+
+def test_devices():
+    assert pick_device("cpu") == torch.device("cpu")
+    assert pick_device("auto").type in ("cpu", "cuda")
+    with pytest.raises(ModelError, match="no device 'cpuu' on this machine; did you mean 'cpu'"):
+        pick_device("cpuu")
+    with pytest.raises(ModelError, match="no device 'cuda:99'"):
+        pick_device("cuda:99")

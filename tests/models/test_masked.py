@@ -1,0 +1,79 @@
+"""What is the masked adapter's own, beyond the contract."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from clinometer.errors import ModelError
+from clinometer.models import masked
+from clinometer.models.load import load_model
+from clinometer.types import Fill, ModelSpec
+from tests.models.tiny import MASKED
+
+QUERIES = [
+    Fill(text="The [MASK] works as a nurse.", words=("man", "woman")),
+    Fill(text="It was [MASK].", words=("man", "woman"), normalise="words"),
+    Fill(text="Why are people so [MASK]?", top_k=5),
+]
+
+
+@pytest.mark.parametrize("family", MASKED)
+def test_vocabulary_is_projected_at_the_mask_only(family, tiny_model, monkeypatch):
+    """Three queries, two of which need the whole vocabulary, one only the rows of its two words."""
+    shapes = []
+    linear = torch.nn.functional.linear
+
+    def watched(hidden, weight, bias=None):
+        result = linear(hidden, weight, bias)
+        shapes.append(tuple(result.shape))
+        return result
+
+    model = tiny_model(family)
+    size = model._model.get_output_embeddings().weight.shape[0]
+    monkeypatch.setattr(torch.nn.functional, "linear", watched)
+    model.fill(QUERIES)
+    assert (2, size) in shapes
+    assert (1, 2) in shapes
+    assert [shape for shape in shapes if shape[-1] == size] == [(2, size)]
+
+
+@pytest.mark.parametrize("family", MASKED)
+def test_an_unknown_family_is_asked_by_its_plain_forward_pass(family, tiny_model, monkeypatch):
+    model = tiny_model(family)
+    fast = model.fill(QUERIES)
+    monkeypatch.setattr(masked, "_HEADS", {})
+    plain = model.fill(QUERIES)
+    for one, other in zip(fast, plain, strict=True):
+        assert one.words == other.words
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+
+
+def test_half_precision_is_near_full_precision(tiny_folder, tiny_model):
+    model = load_model(ModelSpec(name=str(tiny_folder("bert")), dtype="bfloat16"), device="cpu")
+    assert model.info.dtype == "bfloat16"
+    query = Fill(text="It was [MASK].", words=("man", "woman", "great"))
+    half, full = (one.fill([query])[0].logprobs for one in (model, tiny_model("bert")))
+    assert half == pytest.approx(full, abs=0.3)
+    assert half != pytest.approx(full, abs=1e-5)
+
+
+def test_a_head_that_is_not_in_the_files_is_an_error(tiny_folder, tmp_path):
+    """Random numbers would answer instead."""
+    folder = shutil.copytree(tiny_folder("bert", "BertModel"), tmp_path / "headless")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertForMaskedLM"]}))
+    with pytest.raises(ModelError, match=r"lack \d+ parts that BertForMaskedLM needs \(cls\.predictions"):
+        load_model(str(folder), device="cpu")
+
+
+def test_no_mask_token(tiny_folder, tmp_path):
+    folder = shutil.copytree(tiny_folder("bert"), tmp_path / "maskless")
+    for file in tiny_folder("gpt2").glob("*token*"):
+        shutil.copy(file, folder)
+    (folder / "vocab.txt").unlink(missing_ok=True)
+    with pytest.raises(ModelError, match="has no mask token"):
+        load_model(str(folder), device="cpu")
