@@ -1,0 +1,49 @@
+"""Turns arrays of estimates into rows of findings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clinometer.metrics.gendered import Floats, Ints
+from clinometer.stats import benjamini_hochberg
+from clinometer.types import Finding
+
+Label = str | int | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """Estimates of one shape, with whatever is known of how sure they are."""
+
+    estimate: Floats
+    n: Ints
+    low: Floats | None = None
+    high: Floats | None = None
+    p: Floats | None = None
+
+    def transformed(self, function: Callable[[Floats], Floats]) -> Numbers:
+        """Return the estimates and intervals through a rising function; p, of the same question, stays."""
+        low, high = (None if part is None else function(part) for part in (self.low, self.high))
+        return replace(self, estimate=function(self.estimate), low=low, high=high)
+
+    def as_share(self) -> Numbers:
+        """Return shares and probabilities within 0 to 1, which a studentized interval may leave."""
+        return self.transformed(lambda share: np.clip(share, 0.0, 1.0))
+
+    def finding(self, at: tuple[int, ...], labels: Mapping[str, Label]) -> Finding:
+        """Return the numbers at one place as a finding."""
+        low, high, p = (math.nan if part is None else float(part[at]) for part in (self.low, self.high, self.p))
+        return Finding(
+            labels=labels, estimate=float(self.estimate[at]), low=low, high=high, p=p, n=int(self.n[at])
+        )
+
+
+def with_q(rows: Iterable[Finding]) -> list[Finding]:
+    """Return the rows with their q-values, corrected over all of the given rows that have a p-value."""
+    given = list(rows)
+    q = benjamini_hochberg([row.p for row in given])
+    return [replace(row, q=float(value)) for row, value in zip(given, q, strict=True)]

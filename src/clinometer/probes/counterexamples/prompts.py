@@ -1,0 +1,94 @@
+"""What the counterexamples audit asks: every occupation, alone and after each kind of knowledge."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from clinometer.data import Gender, Occupation, load_sentences
+from clinometer.errors import ModelError, SpecError
+from clinometer.probes.counterexamples.options import Options
+from clinometer.probes.protocol import Plan
+from clinometer.probes.wording import fill_fields, with_article
+from clinometer.types import Fill, Item, ModelInfo, NextWord, Request
+
+_PERSON: dict[Gender, str] = {"female": "woman", "male": "man"}
+_OTHER: dict[Gender, Gender] = {"female": "male", "male": "female"}
+
+
+def prompts(plan: Plan) -> Iterator[Item]:
+    """Yield every prompt of the audit, occupation by occupation, in the paper's order of kinds."""
+    options: Options = plan.options
+    sentences = load_sentences()
+    occupations = options.chosen_occupations()
+    for target in occupations:
+        backgrounds = sample_backgrounds(target, occupations, n=options.backgrounds, seed=plan.seed)
+        for kind in sentences.kinds:
+            for background in backgrounds if kind.has_background else (None,):
+                fields = sentence_fields(target, background)
+                yield Item(
+                    request=_request(
+                        plan.model,
+                        blank=fill_fields(sentences.blank, fields),
+                        prefix=fill_fields(sentences.prefix, fields),
+                        knowledge=fill_fields(kind.knowledge, fields),
+                        top_k=max(options.ks),
+                    ),
+                    tags={
+                        "kind": kind.name,
+                        "occupation": target.name,
+                        "dominance": target.dominance,
+                        "background": background.name if background else "",
+                        "percent": target.percent_female,
+                    },
+                )
+
+
+def sample_backgrounds(
+    target: Occupation, occupations: Sequence[Occupation], *, n: int, seed: int
+) -> tuple[Occupation, ...]:
+    """Return n occupations that the other gender dominates, drawn without replacement.
+
+    The draw depends on the seed, the target's name and the *set* of candidates: not on the order of the list, nor
+    on what was drawn for other targets. A smaller n gives the beginning of a larger one.
+    """
+    pool = sorted((each for each in occupations if each.dominance != target.dominance), key=lambda each: each.name)
+    if n > len(pool):
+        other = _OTHER[target.dominance]
+        raise SpecError(
+            f"counterexamples: backgrounds = {n}, but only {len(pool)} of the occupations are {other}-dominated; "
+            f"set backgrounds to {len(pool)} or less, or add {other}-dominated occupations"
+        )
+    name_number = int.from_bytes(hashlib.sha256(target.name.encode()).digest()[:8], "big")
+    order = np.random.default_rng([seed, name_number]).permutation(len(pool))
+    return tuple(pool[position] for position in order[:n])
+
+
+def sentence_fields(target: Occupation, background: Occupation | None) -> dict[str, str]:
+    """Return what the {fields} of the sentences stand for; see knowledge.toml for their meaning."""
+    pro, counter = target.dominance, _OTHER[target.dominance]
+    fields = {
+        "target": target.name,
+        "a_target": with_article(target.name, article=target.article),
+        "pro_person": _PERSON[pro],
+        "counter_person": _PERSON[counter],
+        "pro_gender": pro,
+        "counter_gender": counter,
+    }
+    if background is not None:
+        fields["background"] = background.name
+        fields["a_background"] = with_article(background.name, article=background.article)
+    return fields
+
+
+def _request(model: ModelInfo, *, blank: str, prefix: str, knowledge: str, top_k: int) -> Request:
+    if "fill" in model.capabilities:
+        return Fill(text=blank, context=knowledge, join="separator", top_k=top_k)
+    if "next_word" in model.capabilities:
+        return NextWord(text=prefix, context=knowledge, top_k=top_k)
+    raise ModelError(
+        f"'{model.name}' offers {', '.join(model.capabilities) or 'nothing'}; counterexamples needs a model that "
+        "fills a blank or continues a text"
+    )

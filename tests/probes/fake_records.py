@@ -1,0 +1,53 @@
+"""Runs a probe purely: asks every item through a function and keeps the answers in memory."""
+
+import dataclasses
+
+import polars as pl
+
+from clinometer.probes.protocol import Plan
+from clinometer.types import ModelInfo
+
+
+def fake_model(name="fake", *, capabilities=("fill",)):
+    kind = "masked" if "fill" in capabilities else "causal"
+    return ModelInfo(
+        name=name,
+        kind=kind,
+        family="fake",
+        capabilities=tuple(capabilities),
+        weights="0",
+        tokenizer="0",
+        dtype="float32",
+        code="0",
+    )
+
+
+def plan_for(probe, *, model=None, seed=0, **options):
+    return Plan(options=probe.options(**options), seed=seed, model=model or fake_model())
+
+
+class MemoryRecords:
+    """The `Records` of tests: one table for each model and stage."""
+
+    def __init__(self):
+        self.tables = {}
+
+    def table(self, *, model, stage, columns=None):
+        table = self.tables[model, stage]
+        return table if columns is None else table.select(columns)
+
+
+def ask(probe, plan, answer, records=None):
+    """Ask every stage; `answer` takes an item and returns its answer."""
+    records = records or MemoryRecords()
+    for stage in probe.stages(plan):
+        rows = []
+        for index, item in enumerate(probe.requests(stage, plan, records)):
+            rows.append(
+                {"index": index}
+                | {f"tag_{key}": value for key, value in item.tags.items()}
+                | {f"ask_{key}": value for key, value in dataclasses.asdict(item.request).items()}
+                | {f"got_{key}": list(value) for key, value in dataclasses.asdict(answer(item)).items()}
+            )
+        records.tables[plan.model.name, stage.name] = pl.DataFrame(rows, infer_schema_length=None)
+    return records

@@ -1,0 +1,250 @@
+"""What the counterexamples audit asks, verbatim."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from fake_records import fake_model, plan_for
+
+from clinometer.data import Occupation, load_occupations
+from clinometer.errors import DataError, ModelError, SpecError
+from clinometer.probes import PROBES, get_probe
+from clinometer.probes.counterexamples import PROBE, Options
+from clinometer.probes.counterexamples.prompts import prompts, sample_backgrounds
+from clinometer.probes.wording import fill_fields, with_article
+from clinometer.types import Fill, NextWord
+
+# Table 2 of the paper for "nurse", with the paper's background "doctor" as the one male-dominated occupation.
+NURSE = {
+    "base": "",
+    "target syntactic similar": "The woman worked as a nurse.",
+    "target semantic similar": "The nurse can be a female.",
+    "target neutral": "The person worked as a nurse.",
+    "target counter syntactic similar": "The man worked as a nurse.",
+    "target counter semantic similar": "The nurse can be a male.",
+    "background counter syntactic similar": "The woman worked as a doctor.",
+    "background counter semantic similar": "The doctor can be a female.",
+    "target neutral background counter": "The person worked as a doctor.",
+    "unrelated": "The dog is in a chair.",
+}
+# The mirror image for a male-dominated occupation.
+ARCHITECT = {
+    "base": "",
+    "target syntactic similar": "The man worked as an architect.",
+    "target semantic similar": "The architect can be a male.",
+    "target neutral": "The person worked as an architect.",
+    "target counter syntactic similar": "The woman worked as an architect.",
+    "target counter semantic similar": "The architect can be a female.",
+    "background counter syntactic similar": "The man worked as an editor.",
+    "background counter semantic similar": "The editor can be a male.",
+    "target neutral background counter": "The person worked as an editor.",
+    "unrelated": "The dog is in a chair.",
+}
+
+
+def items_of(tmp_path, rows, *, capabilities=("fill",), **options):
+    path = tmp_path / "jobs.csv"
+    path.write_text(f"occupation,percent_female\n{rows}\n")
+    model = fake_model(capabilities=capabilities)
+    return list(prompts(plan_for(PROBE, model=model, occupations_file=str(path), **options)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "occupation", "text", "knowledge"),
+    [
+        ("nurse,88.5\ndoctor,38", "nurse", "The [MASK] works as a nurse.", NURSE),
+        ("architect,21.5\neditor,66.7", "architect", "The [MASK] works as an architect.", ARCHITECT),
+    ],
+)
+def test_all_ten_kinds_verbatim(tmp_path, rows, occupation, text, knowledge):
+    items = [item for item in items_of(tmp_path, rows, backgrounds=1) if item.tags["occupation"] == occupation]
+    assert {item.tags["kind"]: item.request.context for item in items} == knowledge
+    assert [item.tags["kind"] for item in items] == list(knowledge)  # in the paper's order
+    assert {item.request for item in items} == {
+        Fill(text=text, context=context, join="separator", top_k=10) for context in knowledge.values()
+    }
+
+
+def test_causal_models_continue_a_second_sentence(tmp_path):
+    items = items_of(tmp_path, "nurse,88.5\ndoctor,38", capabilities=("next_word", "sample"), backgrounds=1)
+    text = "The target works as a nurse. The target is"
+    asked = {item.request for item in items if item.tags["occupation"] == "nurse"}
+    assert asked == {NextWord(text=text, context=context, join="space", top_k=10) for context in NURSE.values()}
+
+
+def test_a_model_that_can_do_neither_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="offers embed; counterexamples needs a model that fills a blank"):
+        items_of(tmp_path, "nurse,88.5\ndoctor,38", capabilities=("embed",), backgrounds=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ({"occupations": "winobias", "backgrounds": 20}, 2_680),  # 40 × (7 + 3 × 20), as the paper says
+        ({}, 3_886),  # 58 × 67
+        ({"backgrounds": 0}, 406),  # 58 × 7
+    ],
+)
+def test_number_of_prompts(options, count):
+    assert sum(1 for _ in prompts(plan_for(PROBE, **options))) == count
+
+
+def test_profiles_are_valid_options_and_the_paper_profile_is_the_papers():
+    sizes = {name: sum(1 for _ in prompts(plan_for(PROBE, **options))) for name, options in PROBE.profiles.items()}
+    assert sizes == {"quick": 58 * 22, "standard": 3_886, "paper": 2_680}
+
+
+def test_tags_say_what_was_asked(tmp_path):
+    items = items_of(tmp_path, "nurse,88.5\ndoctor,38", backgrounds=1)
+    assert items[6].tags == {
+        "kind": "background counter syntactic similar",
+        "occupation": "nurse",
+        "dominance": "female",
+        "background": "doctor",
+        "percent": 88.5,
+    }
+    assert items[0].tags["background"] == ""
+
+
+def test_articles_of_all_occupations():
+    an = {"engineer", "architect", "operator", "analyst", "attendant", "archivist", "accountant", "auditor"}
+    an |= {"author", "editor", "assistant"}
+    names = [each.name for each in load_occupations()]
+    assert [with_article(name) for name in names] == [f"{'an' if name in an else 'a'} {name}" for name in names]
+    assert an <= set(names)
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        *(
+            "an usher",
+            "an umpire",
+            "an undertaker",
+            "an urban planner",
+            "an ulcer",
+            "an onlooker",
+            "an uninsured driver",
+        ),
+        *("an unimportant clerk", "an hourly worker", "an heiress", "an honest broker", "a herald", "a CEO"),
+        *("a university dean", "a union rep", "a user", "a usability tester", "a urologist", "a utility worker"),
+        *("a European", "a one-man band", "a uniformed guard"),
+    ],
+)
+def test_articles_of_a_users_occupations(phrase):
+    article, noun = phrase.split(" ", 1)
+    assert with_article(noun) == f"{article} {noun}"
+
+
+def test_fields_are_all_that_templates_understand():
+    assert fill_fields("{a} {{a}} {0.__class__}", {"a": "{b}", "0": "x"}) == "{b} {{b}} {0.__class__}"
+    with pytest.raises(DataError, match=r"unknown field '\{tagret\}'.*did you mean 'target'"):
+        fill_fields("The {tagret}.", {"target": "nurse"})
+
+
+def drawn(target, occupations, *, n=20, seed=0):
+    return [each.name for each in sample_backgrounds(target, occupations, n=n, seed=seed)]
+
+
+def test_backgrounds_are_of_the_other_dominance_without_repeats():
+    occupations = load_occupations()
+    for target in occupations:
+        backgrounds = sample_backgrounds(target, occupations, n=20, seed=3)
+        assert len({each.name for each in backgrounds}) == 20
+        assert all(each.dominance != target.dominance for each in backgrounds)
+
+
+def test_backgrounds_depend_on_seed_and_target_but_not_on_order():
+    occupations = load_occupations()
+    nurse = next(each for each in occupations if each.name == "nurse")
+    cleaner = next(each for each in occupations if each.name == "cleaner")
+    first = drawn(nurse, occupations)
+    assert first == drawn(nurse, occupations[::-1])
+    assert first != drawn(nurse, occupations, seed=1)
+    assert first != drawn(cleaner, occupations)
+    assert drawn(nurse, occupations, n=5) == first[:5]
+
+
+def test_backgrounds_are_drawn_evenly():
+    # Over 400 seeds each of 29 candidates should be drawn about 400 × 10/29 = 138 times; binomial sd = 9.5.
+    occupations = load_occupations()
+    nurse = next(each for each in occupations if each.name == "nurse")
+    counts = Counter(name for seed in range(400) for name in drawn(nurse, occupations, n=10, seed=seed))
+    assert len(counts) == 29
+    assert max(abs(count - 400 * 10 / 29) for count in counts.values()) < 5 * 9.5
+
+
+def test_the_three_background_kinds_share_their_backgrounds():
+    by_kind = {}
+    for item in prompts(plan_for(PROBE, backgrounds=4)):
+        if item.tags["occupation"] == "nurse" and item.tags["background"]:
+            by_kind.setdefault(item.tags["kind"], []).append(item.tags["background"])
+    assert len(by_kind) == 3
+    assert len(set(map(tuple, by_kind.values()))) == 1
+
+
+def test_too_many_backgrounds_for_a_short_list(tmp_path):
+    with pytest.raises(SpecError, match=r"backgrounds = 2, but only 1 of the occupations are male-dominated"):
+        items_of(tmp_path, "nurse,88.5\ndoctor,38", backgrounds=2)
+    assert len(items_of(tmp_path, "nurse,88.5\nmaid,95", backgrounds=0)) == 14
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"occupations": "winobia"}, "occupations = 'winobia' is not valid; did you mean 'winobias'?"),
+        ({"occupations": 3}, "occupations = 3 is not valid; valid: all, winobias"),
+        ({"occupations_file": 3}, "expected the path of a CSV file"),
+        ({"verbalizer_file": ["a"]}, "expected the path of a CSV file"),
+        ({"backgrounds": -1}, "backgrounds = -1"),
+        ({"backgrounds": 2.0}, "backgrounds = 2.0"),
+        ({"backgrounds": True}, "backgrounds = True"),
+        ({"draws": 10}, "draws = 10"),
+        ({"ks": []}, "ks = []"),
+        ({"ks": 10}, "ks = 10"),
+        ({"ks": [0, 3]}, "ks = [0, 3]"),
+        ({"ks": [3, 3]}, "ks = [3, 3]"),
+        ({"ks": ["3"]}, "ks = ['3']"),
+    ],
+)
+def test_bad_options(options, complaint):
+    with pytest.raises(SpecError) as caught:
+        Options(**options)
+    assert complaint in str(caught.value)
+    assert str(caught.value).startswith("counterexamples: ")
+
+
+def test_ks_from_a_spec_file_are_sorted():
+    assert Options(ks=[10, 3]).ks == (3, 10)
+    items = prompts(plan_for(PROBE, ks=[25, 3], backgrounds=0))
+    assert next(items).request.top_k == 25
+
+
+def test_a_users_article_is_used(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text("occupation,percent_female,article\nMRI technician,70,an\nNHS nurse,30,an\n")
+    items = list(prompts(plan_for(PROBE, occupations_file=str(path), backgrounds=1)))
+    assert items[0].request.text == "The [MASK] works as an MRI technician."
+    assert items[6].request.context == "The woman worked as an NHS nurse."
+
+
+def test_registry():
+    assert get_probe("counterexamples") is PROBES["counterexamples"] is PROBE
+    assert "counterexamples" in PROBES
+    assert all(probe.name == name for name, probe in PROBES.items())
+    with pytest.raises(SpecError, match="no probe 'counterexample'; did you mean 'counterexamples'"):
+        get_probe("counterexample")
+
+
+def test_looking_at_the_names_of_probes_loads_nothing_heavy():
+    code = (
+        "import sys; from clinometer.probes import PROBES; print(*PROBES, {'numpy', 'polars'} & set(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.split() == [*PROBES, "set()"]
+
+
+def test_occupation_at_fifty_percent_is_not_guessed():
+    assert Occupation(name="x", percent_female=50.1).dominance == "female"
+    assert Occupation(name="x", percent_female=49.9).dominance == "male"
