@@ -10,4 +10,6 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # one cache for all test processes of a machine: the built-in model is converted once, not once per worker
-os.environ.setdefault("CLINOMETER_CACHE", str(Path(tempfile.gettempdir()) / f"clinometer-test-cache-{os.getuid()}"))
+os.environ.setdefault(
+    "CLINOMETER_CACHE", str(Path(tempfile.gettempdir()) / f"clinometer-test-cache-{os.getuid()}")
+)

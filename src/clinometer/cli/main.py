@@ -1,0 +1,50 @@
+"""The `clinometer` command: its subcommands, and what happens when one fails."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from clinometer import __version__
+from clinometer.cli.audit import audit
+from clinometer.cli.models import models
+from clinometer.cli.probes import probes
+from clinometer.cli.report import report
+from clinometer.cli.resume import resume
+from clinometer.cli.verify import verify
+from clinometer.errors import ClinometerError
+
+app = typer.Typer(
+    help="Measure which way a language model leans.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for command in (audit, resume, verify, report, models, probes):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"clinometer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; an error we raise on purpose is one line and an exit code, not a traceback."""
+    try:
+        app()
+    except ClinometerError as error:
+        print(f"clinometer: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -1,0 +1,107 @@
+"""Progress on standard error: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+
+from clinometer.engine import Progress, Silent
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@contextlib.contextmanager
+def show_progress(*, quiet: bool) -> Iterator[Progress]:
+    """Choose how to show progress, and clean up after it."""
+    if quiet:
+        yield Silent()
+    elif sys.stderr.isatty():
+        with _Bar() as bar:
+            yield bar
+    else:
+        yield _Lines()
+
+
+class _Lines:
+    """One line at the start of a stage, one every ten seconds, one at its end."""
+
+    def begin(self, label: str, *, total: int, done: int) -> None:
+        self._label, self._total, self._done, self._fresh = label, total, done, 0
+        self._start = self._last = time.monotonic()
+        kept = f", {done:,} already recorded" if done else ""
+        _say(f"{label}: {total:,} requests{kept}")
+
+    def advance(self, count: int) -> None:
+        self._fresh += count
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            rate = self._fresh / (now - self._start)
+            left = (self._total - self._done - self._fresh) / rate if rate else 0.0
+            done = self._done + self._fresh
+            _say(f"{self._label}: {done:,}/{self._total:,}, {rate:,.1f}/s, {_duration(left)} left")
+
+    def end(self) -> None:
+        seconds = time.monotonic() - self._start
+        if self._fresh:
+            _say(f"{self._label}: done, {self._fresh:,} asked in {_duration(seconds)}")
+
+    def note(self, text: str) -> None:
+        _say(text)
+
+
+class _Bar:
+    """A bar with rate and remaining time."""
+
+    def __enter__(self) -> _Bar:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def begin(self, label: str, *, total: int, done: int) -> None:
+        self._fresh, self._start = 0, time.monotonic()
+        self._task = self._progress.add_task(label, total=total, completed=done, rate="")
+
+    def advance(self, count: int) -> None:
+        self._fresh += count
+        rate = self._fresh / max(time.monotonic() - self._start, 1e-9)
+        self._progress.update(self._task, advance=count, rate=f"{rate:,.1f}/s")
+
+    def end(self) -> None:
+        self._progress.stop_task(self._task)
+
+    def note(self, text: str) -> None:
+        self._progress.console.print(text, markup=False, highlight=False)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    """Write a duration.
+
+    >>> _duration(3.2), _duration(75), _duration(7300)
+    ('3 s', '1 min 15 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

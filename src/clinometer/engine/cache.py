@@ -1,0 +1,76 @@
+"""A folder of answers that several runs share, so that no run asks what another already knows."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clinometer.errors import StoreError
+from clinometer.models.protocols import ANSWERS
+from clinometer.types import Answer, Request
+
+_CHECK_BYTES = 8
+_LOOKUPS_AT_ONCE = 500  # SQLite's limit on the number of `?` in one statement is 999 in old builds
+
+
+class AnswerCache:
+    """Answers by content key, in one SQLite file; safe for several processes at once.
+
+    Each value carries its own checksum: a damaged row is taken as absent, and asked again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(folder / "answers.sqlite", timeout=60)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot use the cache folder {folder}: {error}; name another with --cache") from None
+
+    def look_up(self, keyed: Mapping[bytes, Request]) -> dict[bytes, Answer]:
+        """Return the known answers among the requests."""
+        keys = list(keyed)
+        found: dict[bytes, Answer] = {}
+        for start in range(0, len(keys), _LOOKUPS_AT_ONCE):
+            some = keys[start : start + _LOOKUPS_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            for key, value in self._db.execute(f"SELECT key, value FROM answers WHERE key IN ({marks})", some):
+                if _checksum(value[_CHECK_BYTES:]) == value[:_CHECK_BYTES]:
+                    found[key] = _decode(value[_CHECK_BYTES:], ANSWERS[type(keyed[key])])
+        return found
+
+    def add(self, keys: Sequence[bytes], answers: Iterable[Answer]) -> None:
+        """Remember answers."""
+        rows = [(key, _encode(answer)) for key, answer in zip(keys, answers, strict=True)]
+        try:
+            with self._db:
+                self._db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot write to the answer cache: {error}; run without --cache") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+
+def _encode(answer: Answer) -> bytes:
+    # by position: the class is known from the request; repr-exact floats and NaN survive Python's json
+    text = json.dumps([getattr(answer, field.name) for field in dataclasses.fields(answer)]).encode()
+    return _checksum(text) + text
+
+
+def _decode(text: bytes, cls: type[Any]) -> Answer:
+    values = [tuple(value) if isinstance(value, list) else value for value in json.loads(text)]
+    names = [field.name for field in dataclasses.fields(cls)]
+    answer: Answer = cls(**dict(zip(names, values, strict=True)))
+    return answer
+
+
+def _checksum(text: bytes) -> bytes:
+    return hashlib.blake2b(text, digest_size=_CHECK_BYTES).digest()

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from clinometer.engine import RequestIdentity
+from clinometer.types import Fill, ModelInfo, NextWord
+
+INFO = ModelInfo(
+    name="m",
+    kind="masked",
+    family="bert",
+    capabilities=("fill",),
+    weights="w",
+    tokenizer="t",
+    dtype="float32",
+    code="c",
+)
+REQUEST = Fill(text="The [MASK] works.", words=("man", "woman"))
+
+
+def key(info=INFO, request=REQUEST):
+    return RequestIdentity(info).key(request)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"weights": "x"}, {"tokenizer": "x"}, {"dtype": "bfloat16"}, {"code": "x"}, {"settings": {"label": "x"}}],
+)
+def test_whatever_changes_an_answer_of_the_model_changes_the_key(change):
+    assert key(replace(INFO, **change)) != key()
+
+
+def test_the_name_of_the_model_does_not():
+    assert key(replace(INFO, name="the same weights elsewhere", parameters=3)) == key()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": "The [MASK] work."},
+        {"context": "Hello."},
+        {"join": "separator"},
+        {"words": ("woman", "man")},
+        {"words": ("man, woman",)},
+        {"words": (), "top_k": 5},
+        {"normalise": "words"},
+    ],
+)
+def test_whatever_is_asked_is_part_of_the_key(change):
+    assert key(request=replace(REQUEST, **change)) != key()
+
+
+def test_the_kind_of_question_is_part_of_the_key():
+    assert key(request=NextWord(text=REQUEST.text, words=REQUEST.words)) != key()
+
+
+def test_text_cannot_be_moved_across_fields():
+    one = Fill(text="a [MASK]', context='b", context="c")
+    two = Fill(text="a [MASK]", context="b', context='c")
+    assert key(request=one) != key(request=two)
+
+
+def test_keys_are_the_same_in_every_process():
+    # a fixed value: a key that depended on hash randomisation would make every record useless after a restart
+    assert key().hex() == "3cb45ddf9d7b62047aeb994fecaa8807"
+
+
+def test_lone_surrogates_have_a_key():
+    assert len(key(request=Fill(text="\ud800 [MASK]"))) == 16

@@ -1,0 +1,83 @@
+"""A child process for tests that kill it: audits a slow fake model, from the start or resumed.
+
+    python -m tests.interrupted_run FOLDER SECONDS_PER_BATCH
+
+The fake is as treacherous as a real model: the last digits of an answer depend on the whole batch it was computed
+in. So findings come out equal only if a resumed run makes the same batches.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import sys
+import time
+from pathlib import Path
+
+from clinometer.auditing import Execution, check_spec, resume_audit, start_audit
+from clinometer.models.fake import FakeModel
+from clinometer.store import RunFolder
+from clinometer.types import AuditSpec, ModelSpec, WordAnswer
+
+WORDS = ("he", "she", "man", "woman", "worker", "boy", "girl", "father", "mother", "person")
+
+
+def treacherous(seconds_per_batch: float) -> FakeModel:
+    """A fake whose answers differ in their last digits from batch to batch."""
+
+    class Treacherous:
+        def __init__(self):
+            self._fake = FakeModel(answer=lambda request: WordAnswer(words=(), logprobs=()), version="1")
+            self.info = self._fake.info
+
+        def cost(self, requests):
+            return self._fake.cost(requests)
+
+        def fill(self, batch):
+            time.sleep(seconds_per_batch)
+            whole = fraction(repr(batch))
+            return [
+                WordAnswer(
+                    words=WORDS,
+                    logprobs=tuple(
+                        math.log(0.02 + 0.05 * fraction(request.context + request.text + word) + 1e-5 * whole)
+                        for word in WORDS
+                    ),
+                )
+                for request in batch
+            ]
+
+    return Treacherous()
+
+
+def fraction(text: str) -> float:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big") / 2**48
+
+
+def spec(seed: int = 0) -> AuditSpec:
+    return AuditSpec(
+        probes=("counterexamples",),
+        models=(ModelSpec(name="fake"),),
+        profile="quick",
+        seed=seed,
+        options={"counterexamples": {"backgrounds": 2, "draws": 100}},
+    )
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    seconds = float(sys.argv[2])
+    RunFolder.writer = functools.partialmethod(RunFolder.writer, flush_seconds=0.05)
+    models = {"fake": treacherous(seconds)}
+    execution = Execution(batch_tokens=300)
+    check_spec(spec())
+    print("working", flush=True)  # the imports are over: whoever waits to kill may begin to count
+    if folder.exists():
+        resume_audit(RunFolder.open(folder), loaded=models, execution=execution)
+    else:
+        start_audit(spec(), folder, loaded=models, execution=execution)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""A run that is killed, damaged or crowded out ends in the findings of one that was left in peace."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from clinometer.auditing import Execution, resume_audit, start_audit, verify_audit
+from clinometer.engine import Silent
+from clinometer.errors import InputError, ModelError, RunLockedError
+from clinometer.store import RunFolder
+from tests.interrupted_run import spec, treacherous
+
+ROOT = Path(__file__).parent.parent
+KILLS = 20
+
+
+def child(folder, seconds_per_batch):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.interrupted_run", str(folder), str(seconds_per_batch)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "working\n", process.communicate()
+    return process
+
+
+def findings(folder):
+    """Every byte that was concluded, by file."""
+    return {path.relative_to(folder): path.read_bytes() for path in sorted((folder / "findings").rglob("*.*"))}
+
+
+@pytest.fixture(scope="module")
+def peaceful(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("peaceful") / "run"
+    start_audit(spec(), folder, loaded={"fake": treacherous(0)}, execution=Execution(batch_tokens=300))
+    assert findings(folder)
+    return folder
+
+
+@pytest.fixture
+def run(peaceful, tmp_path):
+    """A finished run of one's own to damage."""
+    folder = tmp_path / "run"
+    shutil.copytree(peaceful, folder)
+    return RunFolder.open(folder)
+
+
+class Notes(Silent):
+    """Remembers what the run had to say, and how much it asked."""
+
+    def __init__(self):
+        self.texts, self.asked, self.kept = [], 0, 0
+
+    def begin(self, label, *, total, done):
+        self.kept += done
+
+    def advance(self, count):
+        self.asked += count
+
+    def note(self, text):
+        self.texts.append(text)
+
+
+def resume(run, **options):
+    notes = Notes()
+    resume_audit(
+        RunFolder.open(run.path),
+        loaded={"fake": treacherous(0)},
+        execution=Execution(batch_tokens=300),
+        progress=notes,
+        **options,
+    )
+    return notes
+
+
+def records(run):
+    return sorted(run.path.glob("records/*/*/*/*.parquet"))
+
+
+@pytest.mark.timeout(300)
+def test_killed_at_random_moments_it_ends_in_the_same_bytes(peaceful, tmp_path):
+    rng = random.Random(20)
+    process = child(tmp_path / "undisturbed", 0.02)
+    start = time.monotonic()
+    process.communicate()
+    whole = time.monotonic() - start
+    assert findings(tmp_path / "undisturbed") == findings(peaceful)
+
+    kills = finished = 0
+    folder = tmp_path / "killed-0"
+    seen_parts: set[str] = set()
+    while kills < KILLS or not finished:
+        process = child(folder, 0.02)
+        # anywhere from the making of the folder to the writing of the findings
+        patience = rng.uniform(0.0, whole) if kills < KILLS else 120
+        try:
+            _, errors = process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills += 1
+            # what was written before the kill is still there, byte for byte: its checksum is its name
+            parts = {path.name for path in folder.glob("records/*/*/*/*.parquet")}
+            assert seen_parts <= parts
+            seen_parts = parts
+            if folder.exists() and not (folder / "provenance.json").exists():
+                shutil.rmtree(folder)  # killed while the folder was made: there is no run to resume yet
+                seen_parts = set()
+            continue
+        assert process.returncode == 0, errors
+        assert findings(folder) == findings(peaceful)
+        assert verify_audit(RunFolder.open(folder)).problems == ()
+        finished += 1
+        seen_parts = set()
+        folder = tmp_path / f"killed-{finished}"
+
+
+def test_a_resumed_run_asks_only_what_is_missing(run, peaceful):
+    parts = records(run)
+    whole = RunFolder.open(run.path)
+    lost = len(whole.done(whole.stages()[0]))
+    parts[-1].unlink()
+    shutil.rmtree(run.path / "findings")
+    again = RunFolder.open(run.path)
+    left = len(again.done(again.stages()[0])) if again.stages() else 0
+    notes = resume(run)
+    assert notes.kept == left
+    assert notes.asked == lost - left > 0
+    assert findings(run.path) == findings(peaceful)
+
+
+def test_a_finished_run_is_not_asked_again_and_needs_no_model(run, peaceful):
+    assert resume(run).asked == 0
+    resume_audit(RunFolder.open(run.path), loaded={"fake": None})
+    assert findings(run.path) == findings(peaceful)
+
+
+@pytest.mark.parametrize("damage", ["flipped byte", "cut short", "emptied"])
+def test_damaged_records_are_named_and_asked_again(run, peaceful, damage):
+    part = records(run)[0]
+    data = bytearray(part.read_bytes())
+    if damage == "flipped byte":
+        data[len(data) // 2] ^= 1
+    elif damage == "cut short":
+        del data[-100:]
+    else:
+        data.clear()
+    part.write_bytes(data)
+    problems = verify_audit(RunFolder.open(run.path)).problems
+    assert any(part.name in problem for problem in problems)
+    notes = resume(run)
+    assert any(part.name in text for text in notes.texts)
+    assert notes.asked > 0
+    assert findings(run.path) == findings(peaceful)
+    assert verify_audit(RunFolder.open(run.path)).problems == ()
+
+
+def test_a_part_of_another_run_is_named_and_not_read(run, peaceful, tmp_path):
+    other = tmp_path / "other"
+    start_audit(spec(), other, loaded={"fake": treacherous(0)}, execution=Execution(batch_tokens=200))
+    stranger = sorted(other.glob("records/*/*/*/*.parquet"))[0]
+    place = records(run)[0].parent / stranger.name.replace("part-", "part-9", 1)
+    shutil.copy(stranger, place)
+    assert any("another run" in problem for problem in verify_audit(RunFolder.open(run.path)).problems)
+    assert any(place.name in text for text in resume(run).texts)
+    assert findings(run.path) == findings(peaceful)
+
+
+def test_findings_that_do_not_follow_from_the_records_are_found_out(run):
+    table = sorted(run.path.glob("findings/*/*.parquet"))[0]
+    other = sorted(run.path.glob("findings/*/*.parquet"))[1]
+    shutil.copy(other, table)
+    assert verify_audit(RunFolder.open(run.path)).problems
+
+
+def test_missing_findings_are_found_out(run):
+    shutil.rmtree(run.path / "findings")
+    assert any("findings are missing" in problem for problem in verify_audit(RunFolder.open(run.path)).problems)
+
+
+def test_a_second_process_is_refused_with_the_pid_of_the_first(tmp_path):
+    folder = tmp_path / "run"
+    process = child(folder, 0.2)
+    try:
+        deadline = time.monotonic() + 60
+        while not list(folder.glob("records/*/*/*/*.parquet")):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with pytest.raises(RunLockedError, match=str(process.pid)):
+            resume_audit(RunFolder.open(folder), loaded={"fake": treacherous(0)})
+    finally:
+        process.kill()
+        process.communicate()
+    resume(RunFolder.open(folder))  # the dead process holds nothing
+
+
+def test_a_run_is_not_continued_with_other_weights(run):
+    records(run)[0].unlink()
+    other = treacherous(0)
+    other.info = other._fake.info.__class__(**{**_fields(other.info), "weights": "f" * 64})
+    with pytest.raises(ModelError, match="the weights of fake changed"):
+        resume_audit(RunFolder.open(run.path), loaded={"fake": other})
+
+
+def _fields(info):
+    return {name: getattr(info, name) for name in info.__dataclass_fields__}
+
+
+def test_an_occupied_folder_is_refused(run):
+    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
+    with pytest.raises(InputError):
+        start_audit(spec(), run.path, loaded={"fake": treacherous(0)})
+    assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == before
+
+
+def test_a_shared_cache_answers_the_second_run(tmp_path, peaceful):
+    execution = Execution(batch_tokens=300, cache=tmp_path / "cache")
+    start_audit(spec(), tmp_path / "one", loaded={"fake": treacherous(0)}, execution=execution)
+
+    class Forbidden:
+        info = treacherous(0).info
+
+        def cost(self, requests):
+            assert not requests
+            return []
+
+        def fill(self, batch):
+            pytest.fail("asked again")
+
+    start_audit(spec(), tmp_path / "two", loaded={"fake": Forbidden()}, execution=execution)
+    assert findings(tmp_path / "two") == findings(tmp_path / "one") == findings(peaceful)
