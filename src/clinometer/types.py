@@ -23,7 +23,9 @@ class ModelSpec:
     name: str
     dtype: Dtype = "auto"
     trust_remote_code: bool = False
-    label_map: Mapping[str, str] = field(default_factory=dict)  # classifiers: their label -> negative|neutral|positive
+    label_map: Mapping[str, str] = field(
+        default_factory=dict
+    )  # classifiers: their label -> negative|neutral|positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from clinometer.store.atomic import write_atomically
 from clinometer.store.done import Done
-from clinometer.store.findings import findings_digest
+from clinometer.store.findings import same_findings
 from clinometer.store.names import StageKey
 from clinometer.store.parts import DamagedPart
 from clinometer.store.run import INPUTS, RunFolder, refuse_occupied
@@ -17,7 +17,7 @@ __all__ = [
     "Row",
     "RunFolder",
     "StageKey",
-    "findings_digest",
     "refuse_occupied",
+    "same_findings",
     "write_atomically",
 ]

