@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 
 import pytest
@@ -109,7 +110,7 @@ def test_the_conversion_that_is_offered_works(copy, tmp_path, monkeypatch):
     torch.save(transformers.BertForMaskedLM.from_pretrained(folder).state_dict(), folder / "pytorch_model.bin")
     before = load_model(str(folder), device="cpu").info.parameters
     (folder / "model.safetensors").unlink()
-    snippet = "\n".join(line.strip() for line in refused(folder).splitlines()[1:])
+    (snippet,) = re.findall(r'python -c "(.*)"', refused(folder))
     exec(snippet, {})
     assert load_model("converted", device="cpu").info.parameters == before
 

@@ -271,3 +271,13 @@ def test_the_interval_is_in_order(values):
     found = bootstrap(values)
     assert found.low <= found.high
     assert 0 < found.p <= 1
+
+
+def test_a_column_present_in_few_clusters_stays_within_its_values():
+    # 3 of 58 clusters have a value: some draws hold none of them, which must not become a number
+    values = np.full((58, 2), np.nan)
+    values[:3, 0] = (0.11, 0.23, 0.37)
+    values[:, 1] = np.linspace(0, 1, 58)
+    found = cluster_bootstrap(values, rng=np.random.default_rng(0))
+    assert found.estimate[0] == pytest.approx((0.11 + 0.23 + 0.37) / 3)
+    assert 0.11 - 1e-12 <= found.low[0] <= found.estimate[0] <= found.high[0] <= 0.37 + 1e-12

@@ -136,7 +136,9 @@ def _function_of_means(statistic: Statistic | None, shape: tuple[int, ...], *, m
     def function(means: FloatArray) -> FloatArray:
         if missing:
             half = means.shape[1] // 2
-            means = means[:, :half] / means[:, half:]
+            share = means[:, half:]
+            # a draw without any present item has a share of 0 but for rounding, and no mean
+            means = means[:, :half] / np.where(share > 1e-12, share, np.nan)
         means = means.reshape(len(means), *shape)
         out = means if statistic is None else np.asarray(statistic(means), dtype=np.float64)
         if out.shape[:1] != means.shape[:1]:
