@@ -9,6 +9,7 @@ from pathlib import Path
 # before anything imports huggingface_hub or transformers
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side, and tiny models gain nothing from threads
 # one cache for all test processes of a machine: the built-in model is converted once, not once per worker
 os.environ.setdefault(
     "CLINOMETER_CACHE", str(Path(tempfile.gettempdir()) / f"clinometer-test-cache-{os.getuid()}")

@@ -16,6 +16,7 @@ STANDARD = set(sys.stdlib_module_names)
 # room -> rooms of ours that it may import; "models.protocols" is narrower than "models"
 OURS = {
     "__init__": {"front"},
+    "__main__": {"cli"},
     "types": set(),
     "errors": set(),
     "spec": {"types", "errors"},
@@ -47,6 +48,7 @@ OURS = {
 # room -> other people's packages that it may import
 THEIRS = {
     "__init__": set(),
+    "__main__": set(),
     "types": set(),
     "errors": set(),
     "spec": {"pydantic", "tomli_w"},

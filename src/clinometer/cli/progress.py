@@ -58,10 +58,12 @@ class _Bar:
     def __enter__(self) -> _Bar:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.table import Column
 
+        name = Column(max_width=40, no_wrap=True, overflow="ellipsis")  # a long path must not crowd out the bar
         self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            TextColumn("{task.description}", markup=False, table_column=name),
+            BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),

@@ -17,4 +17,5 @@ def verify(run: RunArgument) -> None:
         print(problem)
     if result.problems:
         raise typer.Exit(1)
-    print(f"{run}: {result.records:,} records intact, findings of {result.findings} audits recomputed and equal")
+    audits = f"{result.findings} audit{'s' if result.findings > 1 else ''}"
+    print(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")

@@ -41,4 +41,14 @@ def _select(rows: list[Finding], **labels: str | int) -> list[Finding]:
 
 def _number(row: Finding) -> str:
     p = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.3f}"
-    return f"{row.estimate:+.3f} [{row.low:+.3f}, {row.high:+.3f}], {p}"
+    return f"{_signed(row.estimate)} [{_signed(row.low)}, {_signed(row.high)}], {p}"
+
+
+def _signed(value: float) -> str:
+    """Write a number with its sign, but no sign for what rounds to nothing.
+
+    >>> _signed(0.1234), _signed(-0.0001)
+    ('+0.123', '0.000')
+    """
+    text = f"{value:+.3f}"
+    return text[1:] if float(text) == 0 else text

