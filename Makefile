@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .PHONY: audit test setup lint types tests browser clean
 
 audit: setup
-	$(BIN)/clinometer audit --profile quick
+	$(BIN)/clinometer audit builtin:masked builtin:causal --profile quick
 
 test: setup browser lint types tests
 

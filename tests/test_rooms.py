@@ -23,7 +23,7 @@ OURS = {
     "metrics": set(),
     "stats": {"errors"},
     "data": {"types", "errors"},
-    "models": {"types", "errors"},
+    "models": {"types", "errors", "data"},
     "probes": {"types", "errors", "data", "metrics", "stats", "models.protocols"},
     "store": {"types", "errors", "models.protocols"},
     "engine": {"types", "errors", "models", "store"},

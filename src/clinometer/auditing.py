@@ -23,6 +23,7 @@ from clinometer.engine import (
 )
 from clinometer.engine.provenance import describe_machine
 from clinometer.errors import ModelError, SpecError, StoreError
+from clinometer.models.load import check_model, load_model
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan, Probe
@@ -263,19 +264,15 @@ class _ModelPool:
 
     def check_sources(self) -> None:
         """Fail on a model that does not exist before the first one is loaded."""
-        from clinometer.models.source import resolve
-
         for label, spec in self._specs.items():
             if label not in self._given:
-                resolve(spec)
+                check_model(spec)
 
     def get(self, label: str) -> Model:
         """Return the loaded model; the one held before is let go."""
         if label in self._given:
             return self._given[label]
         if self._current is None or self._current[0] != label:
-            from clinometer.models.load import load_model
-
             self._current = self._worker = None  # before loading: two large models may not fit together
             self._current = (label, load_model(self._specs[label], device=self._execution.device))
         return self._current[1]

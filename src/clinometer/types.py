@@ -263,7 +263,8 @@ class Figure:
     filters: Mapping[str, str | int | float] = field(default_factory=dict)
     menus: tuple[str, ...] = ()
     reference: float | None = None  # where "no lean" lies: drawn as a line
-    evidence: str = ""  # the stage whose prompts are behind the figure
+    evidence: str = ""  # the stage whose prompts are behind the figure …
+    evidence_filter: Mapping[str, str | int | float] = field(default_factory=dict)  # … and the tags that they have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

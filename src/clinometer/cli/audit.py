@@ -15,14 +15,15 @@ from clinometer.types import SPEC_VERSION
 if TYPE_CHECKING:
     from clinometer.types import AuditSpec
 
-DEFAULT_MODEL = "builtin:causal"
+# who is audited when nobody is named, by what the audits need
+DEFAULT_MODELS = {"fill": "builtin:masked", "sample": "builtin:causal"}
 
 
 def audit(
     model: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"Hub ids, folders or built-in names (see `clinometer models`). Default: {DEFAULT_MODEL}.",
+            help="Hub ids, folders or built-in names (see `clinometer models`). Default: a built-in model.",
             show_default=False,
         ),
     ] = None,
@@ -75,7 +76,7 @@ def audit(
         wanted = read_spec(spec)
     else:
         wanted = _spec_from_options(
-            models=model or [DEFAULT_MODEL],
+            models=model or _default_models(probe),
             probes=probe,
             profile=profile or "standard",
             seed=seed or 0,
@@ -93,6 +94,17 @@ def audit(
     finish_run(
         place, lambda progress: start_audit(wanted, place, execution=execution, progress=progress), quiet=quiet
     )
+
+
+def _default_models(names: list[str] | None) -> list[str]:
+    """Return the built-in models that the audits can ask, each once."""
+    from clinometer.probes import PROBES, get_probe
+
+    chosen: dict[str, None] = {}
+    for name in names or sorted(PROBES):
+        capabilities = get_probe(name).capabilities
+        chosen |= dict.fromkeys(model for need, model in DEFAULT_MODELS.items() if need in capabilities)
+    return list(chosen)
 
 
 def _spec_from_options(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -18,10 +19,29 @@ def show_progress(*, quiet: bool) -> Iterator[Progress]:
     if quiet:
         yield Silent()
     elif sys.stderr.isatty():
-        with _Bar() as bar:
+        with _Bar() as bar, _notes_of_the_library(bar):
             yield bar
     else:
-        yield _Lines()
+        lines = _Lines()
+        with _notes_of_the_library(lines):
+            yield lines
+
+
+@contextlib.contextmanager
+def _notes_of_the_library(progress: Progress) -> Iterator[None]:
+    """Show what the library logs, such as that a built-in model is being converted."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            progress.note(record.getMessage())
+
+    logger, handler = logging.getLogger("clinometer"), Handler()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 class _Lines:

