@@ -36,7 +36,8 @@ tests:
 # The browser tests need Chromium; where we may install it we do, elsewhere they skip and say so.
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
-	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  echo "installing Debian's chromium and chromium-driver for the browser tests" && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
 	echo "no Chromium and no right to install it: the browser tests will be skipped"
 

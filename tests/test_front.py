@@ -1,6 +1,13 @@
 """The public names: adding one is a decision, losing one breaks somebody."""
 
+import math
+
+import pytest
+
 import clinometer
+from clinometer.errors import SpecError
+from clinometer.models.fake import FakeModel
+from clinometer.types import WordAnswer
 
 
 def test_the_public_names():
@@ -14,3 +21,43 @@ def test_the_public_names():
 
 def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(clinometer, "debias")
+
+
+def even_handed(request):
+    return WordAnswer(words=("woman", "man"), logprobs=(math.log(0.3), math.log(0.3)))
+
+
+def test_any_python_function_can_be_audited(tmp_path):
+    fake = FakeModel(answer=even_handed, version="1", name="mine")
+    options = {"counterexamples": {"backgrounds": 1, "draws": 100}}
+    run = clinometer.audit(fake, probes="counterexamples", options=options, folder=tmp_path / "run")
+    (found,) = run.read_findings()
+    assert "mine: at the base prompt" in found.headlines[0]
+    assert "not distinguishable from 0" in found.headlines[0]
+    assert run.report_path.is_file()
+    assert clinometer.verify(tmp_path / "run").problems == ()
+    assert clinometer.resume(tmp_path / "run", models=[fake]).path == tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"profile": "quik"}, "profile"),
+        ({"probes": "counterexample"}, "did you mean 'counterexamples'"),
+        ({"probes": []}, "empty"),
+        ({"seed": -1}, "seed = -1"),
+        ({"seed": "1"}, "seed"),
+        ({"options": {"counterexamples": {"kss": [1]}}}, "did you mean 'ks'"),
+    ],
+)
+def test_the_library_checks_as_strictly_as_the_command_line(tmp_path, arguments, words):
+    with pytest.raises(SpecError, match=words):
+        clinometer.audit("builtin:masked", folder=tmp_path / "run", **arguments)
+    assert not (tmp_path / "run").exists()
+
+
+def test_models_may_come_in_any_collection(tmp_path):
+    options = {"counterexamples": {"backgrounds": 1, "draws": 100}}
+    fakes = (FakeModel(answer=even_handed, version="1", name=name) for name in ("one", "two"))
+    run = clinometer.audit(fakes, options=options, folder=tmp_path / "run")
+    assert [info.name for info in run.models] == ["one", "two"]

@@ -15,7 +15,7 @@ import pytest
 
 from clinometer.auditing import Execution, resume_audit, start_audit, verify_audit
 from clinometer.engine import Silent
-from clinometer.errors import InputError, ModelError, RunLockedError
+from clinometer.errors import InputError, ModelError, RunLockedError, StoreError
 from clinometer.store import RunFolder
 from tests.interrupted_run import spec, treacherous
 
@@ -210,6 +210,20 @@ def test_a_run_is_not_continued_with_other_weights(run):
         resume_audit(RunFolder.open(run.path), loaded={"fake": other})
 
 
+def test_a_run_is_not_continued_with_another_configuration(run):
+    records(run)[0].unlink()
+    other = treacherous(0)
+    other.info = other._fake.info.__class__(**{**_fields(other.info), "settings": {"config": "other"}})
+    with pytest.raises(ModelError, match="the configuration of fake changed"):
+        resume_audit(RunFolder.open(run.path), loaded={"fake": other})
+
+
+def test_models_that_do_not_fit_the_spec_are_named(run):
+    (run.path / "models.json").write_text("[]")
+    with pytest.raises(StoreError, match=r"models\.json names no model, spec\.toml fake"):
+        verify_audit(RunFolder.open(run.path))
+
+
 def _fields(info):
     return {name: getattr(info, name) for name in info.__dataclass_fields__}
 
@@ -229,8 +243,7 @@ def test_a_shared_cache_answers_the_second_run(tmp_path, peaceful):
         info = treacherous(0).info
 
         def cost(self, requests):
-            assert not requests
-            return []
+            return [1] * len(requests)
 
         def fill(self, batch):
             pytest.fail("asked again")

@@ -2,7 +2,7 @@
 
 >>> import clinometer
 >>> run = clinometer.audit("builtin:causal", probes=["counterexamples"], profile="quick")  # doctest: +SKIP
->>> run.findings["counterexamples"].headlines  # doctest: +SKIP
+>>> run.read_findings()[0].headlines  # doctest: +SKIP
 """
 
 from __future__ import annotations

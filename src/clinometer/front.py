@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,8 +17,9 @@ from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
 from clinometer.report import ProbeText
 from clinometer.report import write_report as _write_report
+from clinometer.spec import build
 from clinometer.store import RunFolder
-from clinometer.types import AuditSpec, ModelSpec, Profile
+from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec, Profile
 
 __all__ = ["audit", "load_model", "open_run", "resume", "run_name", "verify", "write_report"]
 
@@ -26,9 +28,9 @@ Auditable = str | ModelSpec | Model
 
 
 def audit(
-    models: Auditable | Sequence[Auditable],
+    models: Auditable | Iterable[Auditable],
     *,
-    probes: Sequence[str] | None = None,
+    probes: str | Iterable[str] | None = None,
     profile: Profile = "standard",
     seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -42,15 +44,19 @@ def audit(
     `clinometer.models.protocols` (see `clinometer.models.fake`). Without `probes`, every audit is run; without
     `folder`, the run goes to `runs/`, named by date, model and profile.
     """
-    given: list[Auditable] = list(models) if isinstance(models, (list, tuple)) else [cast(Auditable, models)]
+    single = isinstance(models, (str, ModelSpec)) or hasattr(models, "info")
+    given = [cast(Auditable, models)] if single else list(cast(Iterable[Auditable], models))
     loaded = {model.info.name: model for model in given if not isinstance(model, (str, ModelSpec))}
-    spec = AuditSpec(
-        probes=tuple(sorted(PROBES) if probes is None else probes),
-        models=tuple(_model_spec(model) for model in given),
-        profile=profile,
-        seed=seed,
-        options=options or {},
-    )
+    names = [probes] if isinstance(probes, str) else sorted(PROBES) if probes is None else list(probes)
+    values = {
+        "version": SPEC_VERSION,
+        "probes": names,
+        "models": [dataclasses.asdict(_model_spec(model)) for model in given],
+        "profile": profile,
+        "seed": seed,
+        "options": options or {},
+    }
+    spec = build(AuditSpec, values, where="audit()")  # the checks that a spec file gets
     place = Path(folder) if folder is not None else Path("runs") / run_name(spec)
     run = start_audit(spec, place, loaded=loaded, execution=execution, progress=progress)
     write_report(run)

@@ -23,7 +23,8 @@ def read_spec(path: Path) -> AuditSpec:
         raise SpecError(f"cannot read the spec {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SpecError(f"the spec {path} is not text; expected a TOML file in UTF-8") from None
-    return with_files(parse_spec(text, origin=str(path)), lambda file: str(path.parent / file))
+    spec = parse_spec(text, origin=str(path))
+    return with_folders(with_files(spec, lambda file: str(path.parent / file)), base=path.parent)
 
 
 def parse_spec(text: str, *, origin: str = "spec") -> AuditSpec:
@@ -71,6 +72,17 @@ def with_files(spec: AuditSpec, place: Callable[[str], str]) -> AuditSpec:
     return dataclasses.replace(spec, options=options)
 
 
+def with_folders(spec: AuditSpec, *, base: Path) -> AuditSpec:
+    """Name models that are folders, seen from `base`, by their full path: a run may be resumed from anywhere."""
+    models = []
+    for model in spec.models:
+        folder = base / Path(model.name).expanduser()
+        # a name with a NUL or of enormous length is no folder, and will be refused as a model
+        is_folder = len(model.name) < 4096 and "\0" not in model.name and folder.is_dir()
+        models.append(dataclasses.replace(model, name=str(folder.resolve())) if is_folder else model)
+    return dataclasses.replace(spec, models=tuple(models))
+
+
 def is_file_option(name: str, value: object) -> bool:
     """Tell whether an option names a file of the user's; the name says so."""
     return name.endswith("_file") and isinstance(value, str) and bool(value)
@@ -85,10 +97,9 @@ def build(cls: type[T], values: Mapping[str, Any], *, where: str) -> T:
 
     _check_keys(cls, values, where=where)
     try:
-        # strict JSON mode: "3" is not a number and 1 is not true, but an array may become a tuple
-        return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
-    except TypeError as error:
-        raise SpecError(f"{where}: {error}") from None
+        # strict JSON mode: "3" is not a number and 1 is not true, but an array may become a tuple; what JSON does not
+        # know, such as a date, goes in as text and is found to be of the wrong type
+        return TypeAdapter(cls).validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -102,6 +113,10 @@ def _check_keys(cls: type[Any], values: Mapping[str, Any], *, where: str) -> Non
             raise SpecError(f"{where}: unknown key {key!r}; {nearest(str(key), valid)}")
     models = values.get("models", ()) if cls is AuditSpec else ()
     for number, model in enumerate(models if isinstance(models, (list, tuple)) else (), start=1):
+        if isinstance(model, str):
+            raise SpecError(
+                f"{where}: models, entry {number}: found {_shown(model)}, expected {{name = {_shown(model)}}}"
+            )
         if isinstance(model, Mapping):
             _check_keys(ModelSpec, model, where=f"{where}: models, entry {number}")
 

@@ -133,6 +133,9 @@ def test_a_list_of_occupations_that_is_not_there(clinometer, tmp_path):
         (SPEC.replace("name", "nmae"), ["'nmae'", "'name'"]),
         (SPEC.replace('"counterexamples"', '"counterexamples", "counterexamples"'), ["twice"]),
         (SPEC + "seed = 'one'", ["seed", "'one'"]),
+        (SPEC + "seed = -1", ["seed", "-1"]),
+        (SPEC.replace('[{name = "builtin:causal"}]', '["builtin:causal"]'), ["{name = 'builtin:causal'}"]),
+        (SPEC + "[options.counterexamples]\nbackgrounds = 1979-05-27", ["backgrounds"]),
         (SPEC + "[options.stigmata]\nx = 1", ["stigmata"]),
     ],
 )
@@ -173,6 +176,29 @@ def test_an_existing_folder_is_found_before_the_model_is_loaded(clinometer, tmp_
 def test_an_unknown_device(clinometer, tmp_path):
     refuses(clinometer("audit", "--device", "gpu7"), "gpu7", "auto, cpu")
     nothing_written(tmp_path)
+
+
+def test_the_same_model_twice(clinometer):
+    refuses(clinometer("audit", "builtin:masked", "builtin:masked"), "model 'builtin:masked' is named twice")
+
+
+def test_a_negative_seed(clinometer, tmp_path):
+    refuses(clinometer("audit", "--seed", "-1"), "seed = -1")
+    nothing_written(tmp_path)
+
+
+def test_a_place_where_no_folder_can_be_made(clinometer, tmp_path, monkeypatch):
+    monkeypatch.setattr("clinometer.models.load.load_model", lambda *_, **__: pytest.fail("loaded a model"))
+    (tmp_path / "file").write_text("")
+    refuses(clinometer("audit", "--out", "file/run"), "file/run", "not a folder")
+
+
+def test_a_text_that_is_too_long_is_found_before_anything_is_written(clinometer, tmp_path):
+    long = "very " * 2000 + "long"
+    (tmp_path / "mine.csv").write_text(f"occupation,percent_female\n{long},97\nmason,3\n")
+    settings = ("--set", "counterexamples.occupations_file=mine.csv", "--set", "counterexamples.backgrounds=1")
+    refuses(clinometer("audit", "builtin:masked", *settings), "very very", "512")
+    nothing_written(tmp_path, "mine.csv")
 
 
 def test_trust_for_a_model_that_is_not_audited(clinometer):

@@ -39,9 +39,9 @@ def test_an_audit_prints_what_it_found_and_where_it_is(finished, models):
     place, done = finished
     assert done.stdout.splitlines()[-2:] == [f"run     {place}", f"report  {place / 'report.html'}"]
     for model in models:
-        assert f"{model}: at the base prompt" in done.stdout
+        assert f"{model.name}: at the base prompt" in done.stdout
     # 58 occupations × (7 kinds + 3 with one background)
-    assert f"counterexamples · {models[0]} · prompts: 580 requests" in done.stderr
+    assert "counterexamples · bert · prompts: 580 requests" in done.stderr
     assert "580 asked in" in done.stderr
     assert (place / "report.html").stat().st_size > 500_000
 
@@ -52,10 +52,10 @@ def test_both_models_are_in_the_findings_and_asked_in_their_own_way(finished, mo
     for key in run.stages():
         table = run.table(key, columns=["ask_kind", "ask_text"])
         assert len(table) == 580
-        kind = "Fill" if key.model == str(models[0]) else "NextWord"
+        kind = "Fill" if key.model == "bert" else "NextWord"
         assert table["ask_kind"].unique().to_list() == [kind]
     rows = pl.read_parquet(finished[0] / "findings" / "counterexamples" / "change.parquet")
-    assert set(rows["model"]) == {str(model) for model in models}
+    assert set(rows["model"]) == {"bert", "gpt2"}
 
 
 def test_verify_report_and_resume_of_a_finished_run(finished, clinometer, tmp_path):
@@ -111,6 +111,25 @@ def test_batch_size_changes_no_finding_that_a_reader_sees(finished, clinometer, 
         for place in (finished[0], tmp_path / "small")
     )
     assert (one["estimate"] - other["estimate"]).abs().max() < 1e-6
+
+
+def test_a_run_with_a_relative_model_is_resumed_from_another_folder(models, clinometer, tmp_path, monkeypatch):
+    shutil.copytree(models[0], tmp_path / "mine")
+    assert clinometer("audit", "mine", *QUICKER, "--out", "run", "-q").code == 0
+    next((tmp_path / "run").rglob("part-*.parquet")).unlink()
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    result = clinometer("resume", "../run")
+    assert result.code == 0, result
+    assert "580 asked" in result.err or "asked in" in result.err
+    assert RunFolder.open(tmp_path / "run").models[0].name == "mine"
+
+
+def test_a_model_that_an_audit_cannot_ask_is_refused_by_name(models, clinometer):
+    result = clinometer("audit", models[0], "builtin:opinion-words")
+    assert result.code == 2
+    assert "builtin:opinion-words (kind: classifier) offers classify" in result.err
 
 
 def test_a_user_s_files_travel_with_the_run(models, clinometer, tmp_path):

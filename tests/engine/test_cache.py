@@ -72,6 +72,20 @@ def test_a_damaged_value_is_asked_again_not_believed(tmp_path):
     cache.close()
 
 
+def test_a_damaged_file_is_a_clear_error(tmp_path):
+    cache = AnswerCache(tmp_path)
+    cache.add([number.to_bytes(16, "big") for number in range(5000)], [EmbedAnswer(vector=(1.0,))] * 5000)
+    cache.close()
+    file = tmp_path / "answers.sqlite"
+    data = bytearray(file.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    file.write_bytes(data)
+    cache = AnswerCache(tmp_path)
+    with pytest.raises(StoreError, match="delete it, or run without --cache"):
+        cache.look_up({number.to_bytes(16, "big"): Embed(text="a") for number in range(5000)})
+    cache.close()
+
+
 def test_a_folder_that_cannot_be_used_is_a_clear_error(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(StoreError, match="cannot use the cache folder"):

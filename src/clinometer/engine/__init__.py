@@ -5,9 +5,10 @@ from clinometer.engine.cache import AnswerCache
 from clinometer.engine.executor import Answered, Batch, Executor, LocalExecutor
 from clinometer.engine.identity import RequestIdentity
 from clinometer.engine.progress import Progress, Silent
-from clinometer.engine.stage import Worker, count_missing, run_stage
+from clinometer.engine.stage import WINDOW, Worker, count_missing, run_stage
 
 __all__ = [
+    "WINDOW",
     "AnswerCache",
     "Answered",
     "Batch",

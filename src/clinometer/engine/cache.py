@@ -25,9 +25,10 @@ class AnswerCache:
     """
 
     def __init__(self, folder: Path) -> None:
+        self._file = folder / "answers.sqlite"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(folder / "answers.sqlite", timeout=60)
+            self._db = sqlite3.connect(self._file, timeout=60)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
         except (OSError, sqlite3.Error) as error:
@@ -37,12 +38,17 @@ class AnswerCache:
         """Return the known answers among the requests."""
         keys = list(keyed)
         found: dict[bytes, Answer] = {}
-        for start in range(0, len(keys), _LOOKUPS_AT_ONCE):
-            some = keys[start : start + _LOOKUPS_AT_ONCE]
-            marks = ",".join("?" * len(some))
-            for key, value in self._db.execute(f"SELECT key, value FROM answers WHERE key IN ({marks})", some):
-                if _checksum(value[_CHECK_BYTES:]) == value[:_CHECK_BYTES]:
-                    found[key] = _decode(value[_CHECK_BYTES:], ANSWERS[type(keyed[key])])
+        try:
+            for start in range(0, len(keys), _LOOKUPS_AT_ONCE):
+                some = keys[start : start + _LOOKUPS_AT_ONCE]
+                marks = ",".join("?" * len(some))
+                for key, value in self._db.execute(f"SELECT key, value FROM answers WHERE key IN ({marks})", some):
+                    if _checksum(value[_CHECK_BYTES:]) == value[:_CHECK_BYTES]:
+                        found[key] = _decode(value[_CHECK_BYTES:], ANSWERS[type(keyed[key])])
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"the answer cache {self._file} cannot be read ({error}); delete it, or run without --cache"
+            ) from None
         return found
 
     def add(self, keys: Sequence[bytes], answers: Iterable[Answer]) -> None:

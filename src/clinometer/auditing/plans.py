@@ -1,0 +1,89 @@
+"""What a spec means for one run: its models by name, its probes with their options, its files."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import polars as pl
+
+from clinometer.errors import StoreError
+from clinometer.probes.protocol import Plan, Probe
+from clinometer.spec import build, parse_spec, with_files
+from clinometer.store import INPUTS, RunFolder, StageKey
+from clinometer.types import AuditSpec, ModelInfo, ModelSpec
+
+
+def probe_options(probe: Probe, spec: AuditSpec) -> Any:
+    """Return the probe's options: its defaults, then what the profile sets, then what the user says."""
+    values = {**probe.profiles[spec.profile], **spec.options.get(probe.name, {})}
+    return build(probe.options, values, where=f"options.{probe.name}")
+
+
+def fits(probe: Probe, info: ModelInfo) -> bool:
+    """Tell whether a model offers what an audit needs."""
+    return bool(set(probe.capabilities) & set(info.capabilities))
+
+
+def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:
+    """Return one plan for each model of the run that the probe can ask."""
+    options = probe_options(probe, spec)
+    known = {info.name: info for info in run.models}
+    labels = labels_of(spec.models)
+    if list(known) != labels:
+        raise StoreError(
+            f"{run.path}: models.json names {', '.join(known) or 'no model'}, spec.toml {', '.join(labels)}; "
+            "put back the file that was there"
+        )
+    models = [known[label] for label in labels if fits(probe, known[label])]
+    return [Plan(options=options, seed=spec.seed, model=model) for model in models]
+
+
+def labels_of(models: Sequence[ModelSpec]) -> list[str]:
+    """Name each model: a folder by its last part, and one that is audited in two dtypes with its dtype.
+
+    >>> labels_of([ModelSpec(name="/models/bert"), ModelSpec(name="gpt2")])
+    ['bert', 'gpt2']
+    """
+    short = [PurePath(model.name).name if PurePath(model.name).is_absolute() else model.name for model in models]
+    paths = collections.defaultdict(set)
+    for model, name in zip(models, short, strict=True):
+        paths[name].add(model.name)
+    # two folders of one name keep their full paths
+    names = [model.name if len(paths[name]) > 1 else name for model, name in zip(models, short, strict=True)]
+    count = collections.Counter(names)
+    return [
+        name if count[name] == 1 else f"{name} ({model.dtype})" for model, name in zip(models, names, strict=True)
+    ]
+
+
+def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:
+    """Return the spec with its files inside the run folder, and those files: a run must stand on its own."""
+    inputs: dict[str, bytes] = {}
+
+    def keep(file: str) -> str:
+        name = f"{len(inputs) + 1}-{Path(file).name}"
+        inputs[name] = Path(file).read_bytes()
+        return f"{INPUTS}/{name}"
+
+    return with_files(spec, keep), inputs
+
+
+def spec_of(run: RunFolder) -> AuditSpec:
+    """Read the spec of a run, its files where the run keeps them."""
+    spec = parse_spec(run.spec, origin=str(run.path / "spec.toml"))
+    return with_files(spec, lambda file: str(run.path / file))
+
+
+class RunRecords:
+    """What a probe sees of the run folder."""
+
+    def __init__(self, run: RunFolder, probe: str) -> None:
+        self._run = run
+        self._probe = probe
+
+    def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return the records of one stage."""
+        return self._run.table(StageKey(probe=self._probe, model=model, stage=stage), columns=columns)
