@@ -1,0 +1,130 @@
+"""One stage: what is asked, how often, in which batches, and what is recorded."""
+
+from __future__ import annotations
+
+import pytest
+
+from clinometer.engine import AnswerCache, LocalExecutor, RequestIdentity, Silent, Worker, count_missing, run_stage
+from clinometer.engine import stage as stage_module
+from clinometer.models.fake import FakeModel
+from clinometer.store import RunFolder, StageKey
+from clinometer.types import Embed, EmbedAnswer, Item
+
+KEY = StageKey(probe="p", model="fake", stage="s")
+
+
+class Counting:
+    """A fake that remembers the batches it was given."""
+
+    def __init__(self):
+        self.fake = FakeModel(
+            answer=lambda request: EmbedAnswer(vector=(float(len(request.text)),)),
+            version="1",
+            kind="encoder",
+            capabilities=("embed",),
+        )
+        self.info = self.fake.info
+        self.batches = []
+
+    def cost(self, requests):
+        return [len(request.text) for request in requests]
+
+    def embed(self, batch):
+        self.batches.append([request.text for request in batch])
+        return self.fake.embed(batch)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunFolder.create(tmp_path / "run", spec="", provenance={}, models=[])
+
+
+def ask(run, model, texts, *, cache=None, budget=8):
+    items = [Item(request=Embed(text=text), tags={"place": place}) for place, text in enumerate(texts)]
+    run_stage(
+        iter(items),  # a stream: the engine may go through it once
+        run=run,
+        key=KEY,
+        identity=RequestIdentity(model.info),
+        worker=lambda: Worker(model=model, executor=LocalExecutor(model), batch_tokens=budget),
+        cache=cache,
+        progress=Silent(),
+    )
+    return run.table(KEY)
+
+
+def test_answers_stand_in_the_order_of_the_questions(run):
+    texts = ["aaa", "b", "cccc", "dd", "e"]
+    table = ask(run, Counting(), texts)
+    assert table["tag_place"].to_list() == [0, 1, 2, 3, 4]
+    assert table["ask_text"].to_list() == texts
+    assert [vector[0] for vector in table["got_vector"]] == [3, 1, 4, 2, 1]
+
+
+def test_what_is_asked_twice_is_answered_once_and_recorded_twice(run):
+    model = Counting()
+    table = ask(run, model, ["a", "bb", "a", "a"])
+    assert sorted(text for batch in model.batches for text in batch) == ["a", "bb"]
+    assert [vector[0] for vector in table["got_vector"]] == [1, 2, 1, 1]
+
+
+def test_batches_are_sorted_by_length_within_the_budget(run):
+    model = Counting()
+    ask(run, model, ["a", "bbbb", "cc", "dddd", "e"])
+    # 2 × 4 = 8 fills the budget; then 2 + 1 + 1 padded to 2
+    assert model.batches == [["bbbb", "dddd"], ["cc", "a", "e"]]
+
+
+def test_a_stage_of_many_windows_is_complete(run, monkeypatch):
+    monkeypatch.setattr(stage_module, "WINDOW", 7)
+    texts = [f"{number:03}" for number in range(50)]
+    table = ask(run, Counting(), texts)
+    assert table["ask_text"].to_list() == texts
+
+
+def test_nothing_is_asked_again(run):
+    texts = ["a", "bb", "ccc"]
+    ask(run, Counting(), texts)
+
+    def forbidden():
+        pytest.fail("a worker was called")
+
+    items = [Item(request=Embed(text=text), tags={"place": 0}) for text in texts]
+    identity = RequestIdentity(Counting().info)
+    assert count_missing(items, identity=identity, done=run.done(KEY)) == 0
+    run_stage(items, run=run, key=KEY, identity=identity, worker=forbidden, cache=None, progress=Silent())
+
+
+def test_a_question_that_changed_is_asked_again(run):
+    ask(run, Counting(), ["a", "bb", "ccc"])
+    model = Counting()
+    table = ask(run, model, ["a", "xxxx", "ccc"])
+    # its batch of the plan: xxxx (4) and ccc (3) padded to 4 make 8; a stays as it is
+    assert model.batches == [["xxxx", "ccc"]]
+    assert table["ask_text"].to_list() == ["a", "xxxx", "ccc"]
+
+
+def test_a_cache_answers_across_runs(run, tmp_path):
+    cache = AnswerCache(tmp_path / "cache")
+    ask(run, Counting(), ["a", "bb"], cache=cache)
+    other = RunFolder.create(tmp_path / "other", spec="", provenance={}, models=[])
+    model = Counting()
+    table = ask(other, model, ["bb", "ccc", "a"], cache=cache)
+    assert model.batches == [["ccc"]]
+    assert [vector[0] for vector in table["got_vector"]] == [2, 3, 1]
+    cache.close()
+
+
+def test_an_error_in_a_later_batch_keeps_the_earlier_ones(run):
+    class Breaks(Counting):
+        def embed(self, batch):
+            if len(self.batches) == 1:
+                raise KeyboardInterrupt
+            return super().embed(batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        ask(run, Breaks(), ["a", "bbbb", "cc", "dddd", "e"])
+    assert len(run.done(KEY)) == 2
+    model = Counting()
+    ask(run, model, ["a", "bbbb", "cc", "dddd", "e"])
+    assert model.batches == [["cc", "a", "e"]]
