@@ -39,10 +39,10 @@ def treacherous(seconds_per_batch: float) -> FakeModel:
             whole = fraction(repr(batch))
             return [
                 WordAnswer(
-                    words=WORDS,
+                    words=request.words or WORDS,
                     logprobs=tuple(
                         math.log(0.02 + 0.05 * fraction(request.context + request.text + word) + 1e-5 * whole)
-                        for word in WORDS
+                        for word in request.words or WORDS
                     ),
                 )
                 for request in batch

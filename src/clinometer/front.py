@@ -93,7 +93,9 @@ def write_report(run: RunFolder) -> Path:
     texts = {}
     for found in run.read_findings():
         probe = get_probe(found.probe)
-        texts[found.probe] = ProbeText(title=probe.title, question=probe.question, paper=probe.paper)
+        texts[found.probe] = ProbeText(
+            title=probe.title, question=probe.question, paper=probe.paper, data=probe.sources
+        )
     return _write_report(run, probes=texts)
 
 

@@ -97,8 +97,8 @@ def build(cls: type[T], values: Mapping[str, Any], *, where: str) -> T:
 
     _check_keys(cls, values, where=where)
     try:
-        # strict JSON mode: "3" is not a number and 1 is not true, but an array may become a tuple; what JSON does not
-        # know, such as a date, goes in as text and is found to be of the wrong type
+        # strict JSON mode: "3" is not a number and 1 is not true, but an array may become a tuple; what JSON does
+        # not know, such as a date, goes in as text and is found to be of the wrong type
         return TypeAdapter(cls).validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
         first = error.errors()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import json
@@ -16,6 +17,7 @@ from transformers import AutoTokenizer
 
 from clinometer.errors import ModelError
 from clinometer.models import builtin
+from clinometer.models.source import weights_checksum
 from tests.models.installed import need
 
 CAUSAL = builtin.entry("builtin:causal")
@@ -92,10 +94,14 @@ def test_the_catalogue_says_what_each_model_is():
 @pytest.mark.parametrize("model", builtin.catalogue(), ids=lambda model: model.name)
 def test_the_installed_file_is_the_one_we_know(model):
     need(model.name)
-    assert model.installed == model.version
     assert model.path.stat().st_size == model.size
     assert model.checksum == model.expected
-    assert model.source == f"{model.package} {model.version}"
+    if model.version:
+        assert model.installed == model.version
+        assert model.source == f"{model.package} {model.version}"
+    else:
+        assert model.package == "clinometer"
+        assert model.source == "comes with Clinometer"
 
 
 def test_listing_imports_neither_torch_nor_the_packages():
@@ -202,6 +208,18 @@ def test_a_damaged_copy_is_made_again(packaged, conversions, caplog, damage):
     assert weights.read_bytes() == b"weights"
     builtin.folder_of("builtin:causal")
     assert len(conversions) == 2
+
+
+def test_a_copy_that_was_checked_is_not_hashed_again(packaged, conversions, monkeypatch):
+    builtin.folder_of("builtin:causal")
+    folder = builtin.folder_of("builtin:causal")  # the second time it is there, and checked
+    weights = folder / "model.safetensors"
+    monkeypatch.setattr("clinometer.models.source._sha256", lambda files: pytest.fail(f"{files} hashed again"))
+    assert weights_checksum(folder) == hashlib.sha256(b"weights").hexdigest()
+    monkeypatch.undo()
+    weights.write_bytes(b"others!")  # as long as before …
+    os.utime(weights, ns=(1, 1))  # … and yet it looks changed
+    assert weights_checksum(folder) == hashlib.sha256(b"others!").hexdigest()
 
 
 def test_a_conversion_that_fails_leaves_nothing_that_looks_whole(packaged, monkeypatch, conversions):

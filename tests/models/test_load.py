@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -133,6 +134,122 @@ def test_damaged_tokenizer(copy):
     assert "no tokenizer can be loaded from" in refused(folder)
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("tokenizer.json", ""),
+        ("tokenizer.json", "[]"),
+        ("tokenizer.json", '{"version": "1.0", "model": null}'),
+        ("tokenizer.json", '{"version": 5, "model": {"type": "WordPiece", "vocab": {}}}'),
+        ("tokenizer_config.json", "[]"),
+        ("tokenizer_config.json", '{"tokenizer_class": 5}'),
+        ("tokenizer_config.json", '{"model_max_length": "many"}'),
+    ],
+)
+def test_every_kind_of_damaged_tokenizer_gets_one_sentence(copy, file, text):
+    folder = copy()
+    (folder / file).write_text(text)
+    message = refused(folder)
+    assert f"no tokenizer can be loaded from {str(folder)!r}" in message
+    assert "\n" not in message
+
+
+def test_a_folder_in_place_of_the_tokenizer(copy):
+    """Without its vocabulary transformers would make up a tokenizer that knows no word."""
+    folder = copy()
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer.json").mkdir()
+    assert "no tokenizer in" in refused(folder)
+
+
+@pytest.mark.parametrize("kept", [0, 50, 5000])
+def test_weights_that_are_cut_short(copy, kept):
+    folder = copy()
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[:kept])
+    message = refused(folder)
+    assert f"the weights of {str(folder)!r} cannot be read: model.safetensors" in message
+    assert "download the model again" in message
+
+
+def shard(folder, *, named):
+    """Name the weights as the first part of several, and say so in an index."""
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps(named))
+
+
+def test_a_part_of_the_weights_is_missing(copy):
+    folder = copy()
+    shard(folder, named={"metadata": {}, "weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}})
+    assert "model-2.safetensors is missing" in refused(folder)
+
+
+@pytest.mark.parametrize("named", [{"metadata": {}}, {"weight_map": 5}, 5])
+def test_an_index_that_names_no_parts(copy, named):
+    folder = copy()
+    shard(folder, named=named)
+    assert "index.json' does not say in which files the weights are" in refused(folder)
+
+
+def test_weights_under_another_name(copy):
+    folder = copy()
+    (folder / "model.safetensors").rename(folder / "best.safetensors")
+    assert "found best.safetensors; expected model.safetensors" in refused(folder)
+
+
+def test_a_weight_file_that_the_configuration_names(copy):
+    """transformers would load it instead of the file that is checked and hashed here, pickled or not."""
+    assert "names its own weight file, 'other.bin'" in refused(copy(transformers_weights="other.bin"))
+
+
+def test_a_configuration_that_does_not_fit_the_weights_names_those_that_differ(copy):
+    folder = copy(vocab_size=50)
+    message = refused(folder)
+    assert f"config.json of {str(folder)!r} does not fit the weights, 2 of which have another shape" in message
+    # the tiny model has 205 words and vectors of 32 numbers
+    assert (
+        "bert.embeddings.word_embeddings.weight: 205×32, not 50×32; cls.predictions.bias: 205, not 50" in message
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"hidden_size": "abc"}, "Field 'hidden_size' expected int, got str"),
+        ({"id2label": 5}, "transformers refuses"),
+        ({"hidden_size": 33}, "(The hidden size (33) is not a multiple"),
+        ({"hidden_act": "gelo"}, "(KeyError: 'gelo')"),
+        ({"num_attention_heads": 0}, "no model can be made of config.json"),
+        ({"model_type": "gpt2"}, "no model can be made of config.json"),
+        ({"model_type": []}, "model_type [], which this transformers does not know"),
+    ],
+)
+def test_a_configuration_with_a_wrong_value_gets_one_sentence(copy, fields, found):
+    folder = copy(**fields)
+    message = refused(folder)
+    assert found in message
+    assert repr(str(folder)) in message
+    assert "\n" not in message
+    assert len(message) < 500
+
+
+def test_a_configuration_that_cannot_be_read(copy):
+    folder = copy()
+    (folder / "config.json").unlink()
+    (folder / "config.json").mkdir()
+    assert "cannot be read: Is a directory" in refused(folder)
+
+
+def test_a_folder_that_cannot_be_read(copy, monkeypatch):
+    folder = copy()
+
+    def deny(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.exists", deny)
+    assert "cannot be read: Permission denied" in refused(folder)
+
+
 OWN_CODE = {"auto_map": {"AutoConfig": "own.Config", "AutoModelForMaskedLM": "own.Model"}}
 
 
@@ -201,6 +318,13 @@ def test_sentence_encoders_are_encoders_whatever_they_started_from(tmp_path):
     assert kind_of(ModelSource(name="model", folder=tmp_path, config=config)) == "encoder"
 
 
+@pytest.mark.parametrize("text", ["{", "5", '[{"path": "1_Pooling"}]'])
+def test_damaged_modules_of_a_sentence_encoder(copy, text):
+    folder = copy()
+    (folder / "modules.json").write_text(text)
+    assert f"how {str(folder)!r} is to be pooled cannot be read" in refused(folder)
+
+
 def test_an_architecture_that_answers_nothing_we_ask(copy):
     assert "names the architecture 'BertForTokenClassification'" in refused(
         copy(architectures=["BertForTokenClassification"])
@@ -212,7 +336,15 @@ def test_the_electra_discriminator(copy):
 
 
 def test_no_architecture(copy):
-    assert "'none'; expected …ForMaskedLM" in refused(copy(architectures=None))
+    for none in (None, []):
+        config = transformers.BertConfig(architectures=none)
+        with pytest.raises(ModelError, match=r"'m' names no architecture; expected .*…ForMaskedLM"):
+            kind_of(ModelSource(name="m", folder=Path("nowhere"), config=config))
+
+
+@pytest.mark.parametrize("wrong", [5, [5], "BertForMaskedLM", {"a": 1}])
+def test_architectures_that_are_no_list_of_names(copy, wrong):
+    assert f"has {wrong!r} as architectures, which is no list of names" in refused(copy(architectures=wrong))
 
 
 def test_bare_bart_has_all_that_a_masked_model_needs(tiny_model):
@@ -230,6 +362,23 @@ def test_weights_checksum_is_that_of_the_files_one_after_another(tmp_path):
     (tmp_path / "a.safetensors").write_bytes(b"first")
     (tmp_path / "config.json").write_bytes(b"{}")
     assert weights_checksum(tmp_path) == hashlib.sha256(b"firstsecond").hexdigest()
+
+
+def test_weights_checksum_is_that_of_the_files_that_are_loaded(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"whole")
+    alone = weights_checksum(tmp_path)
+    (tmp_path / "checkpoint-100").mkdir()
+    (tmp_path / "checkpoint-100" / "model.safetensors").write_bytes(b"earlier")
+    (tmp_path / "model.fp16.safetensors").write_bytes(b"short")
+    assert weights_checksum(tmp_path) == alone == hashlib.sha256(b"whole").hexdigest()
+
+
+def test_weights_checksum_of_parts_is_that_of_those_in_the_index(tmp_path):
+    for part in "123":
+        (tmp_path / f"part-{part}.safetensors").write_bytes(part.encode())
+    named = {"weight_map": {"a": "part-2.safetensors", "b": "part-1.safetensors", "c": "part-2.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(named))
+    assert weights_checksum(tmp_path) == hashlib.sha256(b"12").hexdigest()
 
 
 def test_tokenizer_checksum_sees_every_tokenizer_file(tiny_folder, tmp_path):

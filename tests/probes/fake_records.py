@@ -1,11 +1,12 @@
 """Runs a probe purely: asks every item through a function and keeps the answers in memory."""
 
 import dataclasses
+import math
 
 import polars as pl
 
 from clinometer.probes.protocol import Plan
-from clinometer.types import ModelInfo
+from clinometer.types import ModelInfo, WordAnswer
 
 
 def fake_model(name="fake", *, capabilities=("fill",)):
@@ -37,9 +38,19 @@ class MemoryRecords:
         return table if columns is None else table.select(columns)
 
 
-def ask(probe, plan, answer, records=None):
-    """Ask every stage; `answer` takes an item and returns its answer."""
+def ask(probe, plan, answer, records=None, *, unknown=()):
+    """Ask every stage; `answer` takes an item and returns its answer.
+
+    Questions about given words need no `answer`: every word is one token but the `unknown` ones.
+    """
     records = records or MemoryRecords()
+
+    def answered(item):
+        words = getattr(item.request, "words", ())
+        if not words:
+            return answer(item)
+        return WordAnswer(words=words, logprobs=tuple(math.nan if word in unknown else -9.0 for word in words))
+
     for stage in probe.stages(plan):
         rows = []
         for index, item in enumerate(probe.requests(stage, plan, records)):
@@ -47,7 +58,7 @@ def ask(probe, plan, answer, records=None):
                 {"index": index}
                 | {f"tag_{key}": value for key, value in item.tags.items()}
                 | {f"ask_{key}": value for key, value in dataclasses.asdict(item.request).items()}
-                | {f"got_{key}": list(value) for key, value in dataclasses.asdict(answer(item)).items()}
+                | {f"got_{key}": list(value) for key, value in dataclasses.asdict(answered(item)).items()}
             )
         records.tables[plan.model.name, stage.name] = pl.DataFrame(rows, infer_schema_length=None)
     return records

@@ -90,6 +90,21 @@ def test_number_of_prompts(options, count):
     assert sum(1 for _ in prompts(plan_for(PROBE, **options))) == count
 
 
+def test_the_stage_of_prompts_and_the_one_question_about_words(tmp_path):
+    words = tmp_path / "words.csv"
+    words.write_text("word,gender\nwoman,female\nma'am,female\nman,male\n")
+    for capabilities, request, where in (
+        (("fill",), Fill, {"text": "The [MASK] works as a mechanician.", "join": "separator"}),
+        (("next_word",), NextWord, {"text": "The target works as a mechanician. The target is"}),
+    ):
+        plan = plan_for(PROBE, model=fake_model(capabilities=capabilities), verbalizer_file=str(words))
+        first, second = PROBE.stages(plan)
+        assert (first.name, second.name) == ("prompts", "words")
+        assert list(PROBE.requests(first, plan, None)) == list(prompts(plan))
+        (item,) = PROBE.requests(second, plan, None)
+        assert item.request == request(words=("woman", "Woman", "ma'am", "Ma'am", "man", "Man"), **where)
+
+
 def test_profiles_are_valid_options_and_the_paper_profile_is_the_papers():
     sizes = {name: sum(1 for _ in prompts(plan_for(PROBE, **options))) for name, options in PROBE.profiles.items()}
     assert sizes == {"quick": 58 * 22, "standard": 3_886, "paper": 2_680}
@@ -195,12 +210,13 @@ def test_too_many_backgrounds_for_a_short_list(tmp_path):
     [
         ({"occupations": "winobia"}, "occupations = 'winobia' is not valid; did you mean 'winobias'?"),
         ({"occupations": 3}, "occupations = 3 is not valid; valid: all, winobias"),
-        ({"occupations_file": 3}, "expected the path of a CSV file"),
-        ({"verbalizer_file": ["a"]}, "expected the path of a CSV file"),
+        ({"occupations_file": 3}, "expected the path of a file"),
+        ({"verbalizer_file": ["a"]}, "expected the path of a file"),
         ({"backgrounds": -1}, "backgrounds = -1"),
         ({"backgrounds": 2.0}, "backgrounds = 2.0"),
         ({"backgrounds": True}, "backgrounds = True"),
         ({"draws": 10}, "draws = 10"),
+        ({"draws": 100_001}, "draws = 100001 is not valid; expected a whole number from 100 to 100000"),
         ({"ks": []}, "ks = []"),
         ({"ks": 10}, "ks = 10"),
         ({"ks": [0, 3]}, "ks = [0, 3]"),

@@ -10,15 +10,16 @@ from fake_gender import FEMALE, GENDERED, MALE, OTHER, FakeGender, sign
 from fake_records import MemoryRecords, ask, fake_model, plan_for
 
 from clinometer.probes.counterexamples import PROBE, view
+from clinometer.probes.counterexamples.prompts import prompts
 from clinometer.types import WordAnswer
 
 COUNTER = "target counter syntactic similar"
 BACKGROUND = "background counter semantic similar"
 
 
-def summary(answer, *, plan=None, **options):
+def summary(answer, *, plan=None, unknown=(), **options):
     plan = plan or plan_for(PROBE, **({"backgrounds": 3, "draws": 199} | options))
-    return PROBE.summarise([plan], ask(PROBE, plan, answer))
+    return PROBE.summarise([plan], ask(PROBE, plan, answer, unknown=unknown))
 
 
 def rows_of(findings, table, **labels):
@@ -267,6 +268,9 @@ def test_user_files(tmp_path):
     texts = [notice.text for notice in found.notices]
     assert any("1 female and 1 male words" in text and "SHA-256" in text for text in texts)
     assert any("3 occupations" in text for text in texts)
+    assert any("No occupation is male-dominated" in text for text in texts)
+    assert any("Only 3 of the occupations are female-dominated" in text for text in texts)
+    assert found.headlines == ()  # a margin of one dominance may be a preference for one gender everywhere
     assert any("backgrounds = 0" in text for text in texts)
 
 
@@ -297,7 +301,10 @@ def test_figures_draw_labels_that_the_tables_have(exact):
         }
         assert named <= labels
         assert any(all(row.labels[key] == value for key, value in figure.filters.items()) for row in rows)
-        assert figure.evidence in {stage.name for stage in PROBE.stages(plan_for(PROBE))}
+        assert figure.evidence == "prompts"
+        assert any(figure.evidence_filter.items() <= item.tags.items() for item in prompts(plan_for(PROBE)))
+    by_name = {figure.name: figure for figure in exact.figures}
+    assert by_name["labour_statistics"].evidence_filter == {"kind": "base"}
     for table in exact.tables:
         assert len({tuple(row.labels) for row in table.rows}) == 1
         assert len({tuple(row.labels.values()) for row in table.rows}) == len(table.rows)
@@ -315,6 +322,86 @@ def test_headlines_of_an_even_handed_model_claim_nothing():
     lean, changes, _ = summary(FakeGender(lambda tags: 0.0, noise=0.06, seed=3)).headlines
     assert "not distinguishable from 0" in lean
     assert "0 of 9 kinds" in changes
+
+
+def test_headlines_name_the_level_of_each_interval_once(noisy):
+    assert [line.count("95 %") for line in noisy.headlines] == [1, 1, 1]
+
+
+def test_headlines_of_a_model_with_little_gendered_probability_say_so():
+    def answer(item):
+        word = "woman" if item.tags["dominance"] == "female" else "man"
+        return WordAnswer(words=("a", word), logprobs=(math.log(0.9), math.log(0.01)))
+
+    lean = summary(answer, backgrounds=0).headlines[0]
+    assert "follows the stereotype; but gendered words hold only 0.01 of the probability" in lean
+
+
+def uneven_list(tmp_path, female, male):
+    jobs = tmp_path / "jobs.csv"
+    rows = [f"woman's job {i},90" for i in range(female)] + [f"man's job {i},10" for i in range(male)]
+    jobs.write_text("\n".join(["occupation,percent_female", *rows]) + "\n")
+    return str(jobs)
+
+
+def test_too_few_occupations_of_a_dominance_give_no_interval_and_no_claim(tmp_path):
+    found = summary(
+        FakeGender(planted, noise=0.02), occupations_file=uneven_list(tmp_path, 4, 12), backgrounds=2, ks=[10]
+    )
+    warnings = [notice.text for notice in found.notices if notice.level == "warning"]
+    assert sum("Only 4 of the occupations are female-dominated" in text for text in warnings) == 1
+    assert not any("male-dominated;" in text.replace("female-dominated;", "") for text in warnings)
+    for table in ("lean", "change", "relative_probability"):
+        for row in rows_of(found, table, dominance="all"):
+            assert not math.isnan(row.estimate)
+            assert all(math.isnan(value) for value in (row.low, row.high, row.p, row.q))
+        assert all(math.isnan(row.low) for row in rows_of(found, table, dominance="female-dominated"))
+        assert not any(math.isnan(row.low) for row in rows_of(found, table, dominance="male-dominated"))
+    least = rows_of(found, "robustness", measure="minimum detectable change of the margin")
+    assert all(math.isnan(row.estimate) for row in least)
+    lean, changes, unrelated = found.headlines
+    assert "(no interval, not tested): nothing can be said of its sign." in lean
+    assert "was not tested" in changes
+    assert "(no interval, not tested)" in unrelated
+    assert not any("nan" in line for line in found.headlines)
+
+
+def test_five_occupations_of_a_dominance_are_enough(tmp_path):
+    found = summary(
+        FakeGender(planted, noise=0.02), occupations_file=uneven_list(tmp_path, 5, 12), backgrounds=2, ks=[10]
+    )
+    lean = row_of(found, "lean", kind="base", measure="margin", dominance="all")
+    assert lean.low < lean.estimate < lean.high
+    assert lean.q < 0.05
+    assert not any("Only 5 of" in notice.text for notice in found.notices)
+
+
+def test_words_that_are_not_one_token_are_counted_and_named():
+    # "Mary" is a token though "mary" is none: she can be offered; "ma'am" and "friar" are none in either spelling
+    found = summary(FakeGender(), backgrounds=0, unknown={"mary", "ma'am", "Ma'am", "friar", "Friar"})
+    (notice,) = [each for each in found.notices if "not one token" in each.text]
+    assert notice.level == "info"
+    assert notice.text == "2 of 210 listed words are not one token of fake and cannot be offered: ma'am, friar."
+    rows = rows_of(found, "vocabulary")
+    assert [(row.labels["gender"], row.labels["listed"], row.labels["scorable"], row.n) for row in rows] == [
+        ("female", 105, 104, 105),
+        ("male", 105, 104, 105),
+    ]
+    assert rows[0].estimate == pytest.approx(104 / 105)
+
+
+def test_a_model_that_lacks_most_words_of_a_gender_gets_a_warning(tmp_path):
+    words = tmp_path / "words.csv"
+    words.write_text("word,gender\nwoman,female\nshe,female\nman,male\nhe,male\nboy,male\n")
+
+    def level(*lost):
+        unknown = {form for word in lost for form in (word, word.capitalize())}
+        found = summary(FakeGender(), backgrounds=0, verbalizer_file=str(words), unknown=unknown)
+        (notice,) = [each for each in found.notices if "not one token" in each.text]
+        return notice.level
+
+    assert level("woman", "man") == "info"  # one of two is not more than half
+    assert level("he", "boy") == "warning"
 
 
 def test_probabilities_stay_within_zero_and_one():

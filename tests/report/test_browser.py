@@ -11,7 +11,7 @@ import pytest
 
 from clinometer.report import Evidence, Exchange, ProbeText, render
 from clinometer.report.rounding import count_text, estimate_text, interval_text, probability_text
-from clinometer.types import Finding, Findings, FindingTable
+from clinometer.types import Figure, Finding, Findings, FindingTable
 from tests.report.payloads import PAYLOADS
 from tests.report.samples import page, small_findings, with_suffix
 
@@ -145,6 +145,57 @@ def test_a_menu_changes_what_is_drawn(browser, tmp_path):
     while browser.execute_script(drawn) != 27 and time.monotonic() < deadline:  # k = 5 lacks nothing
         time.sleep(0.05)
     assert browser.execute_script(drawn) == 27
+
+
+def partly_known(**figure):
+    """A page with one chart whose menu offers all numbers, estimates without intervals, and nothing."""
+    numbers = {"all": (1.0, 0.5, 1.5), "no interval": (2.0, math.nan, math.nan), "nothing": (math.nan,) * 3}
+    rows = tuple(
+        Finding(labels={"word": word, "side": side, "known": known}, estimate=estimate, low=low, high=high, n=1)
+        for known, (estimate, low, high) in numbers.items()
+        for word in ("a", "b")
+        for side in ("left", "right")
+    )
+    table = FindingTable(name="t", title="T", caption="", rows=rows)
+    drawn = Figure(name="f", title="F", caption="", table="t", x="word", y="estimate", menus=("known",), **figure)
+    return page(findings=(Findings(probe="p", tables=(table,), figures=(drawn,)),), evidence={}, files={})
+
+
+def choose(browser, option: int) -> None:
+    browser.find_element("css selector", f".chart select option:nth-child({option})").click()
+    time.sleep(0.3)
+
+
+@pytest.mark.parametrize("column", ["", "side"])
+@pytest.mark.parametrize("mark", ["bars", "intervals", "lines", "scatter"])
+def test_a_choice_without_numbers_says_so_and_leaves_no_warning(browser, tmp_path, mark, column):
+    load(browser, tmp_path, partly_known(mark=mark, column=column))
+    reveal(browser)
+    chart = browser.find_element("css selector", ".chart")
+    for option in (2, 3, 1):
+        choose(browser, option)
+        assert ("nothing to draw for this choice" in chart.text) == (option == 3)
+        assert bool(chart.find_elements("css selector", "svg")) == (option != 3)
+    assert console(browser) == []
+
+
+def test_a_choice_outlives_a_change_of_the_width(browser, tmp_path):
+    load(browser, tmp_path, partly_known(mark="bars", column="side"), width=1100)
+    reveal(browser)
+    choose(browser, 2)
+    wide = "return document.querySelector('.chart svg').clientWidth"
+    drawn = (
+        "return [...document.querySelectorAll('.chart .mark-rect.role-mark path')].map(e => e.__data__.datum.c2)"
+    )
+    before = browser.execute_script(wide)
+    resize(browser, 600)
+    deadline = time.monotonic() + 10
+    while browser.execute_script(wide) == before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert browser.execute_script(wide) < before
+    assert browser.execute_script("return document.querySelector('.chart select').selectedIndex") == 1
+    assert browser.execute_script(drawn) == ["no interval"] * 4
+    assert len(browser.find_elements("css selector", ".chart svg")) == 1
 
 
 def test_a_tooltip_shows_labels_and_all_numbers(browser, tmp_path):

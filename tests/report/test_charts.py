@@ -35,8 +35,8 @@ def svg(figure: Figure, rows: FindingTable) -> str:
 def test_rows_keep_their_order_and_lose_only_what_has_no_estimate():
     data = plot_data(BARS, table(row(1, word="z"), row(math.nan, word="m"), row(2, word="a")))
     assert data.values["word"] == ("z", "m", "a")  # "m" keeps its place though it is not drawn
-    assert [record["c0"] for record in data.records(typed=())] == ["z", "a"]
-    assert [record["o0"] for record in data.records(typed=())] == [0, 2]
+    assert [record["c0"] for record in data.records()] == ["z", "a"]
+    assert [record["o0"] for record in data.records()] == [0, 2]
     assert data.missing == 1
 
 
@@ -61,6 +61,25 @@ def test_an_interval_is_drawn_only_where_both_ends_are_known():
         drawing = svg(replace(BARS, mark=mark), rows)
         rules = drawing.split('class="mark-rule role-mark')[1].split("</g>")[0]
         assert rules.count("<line") == 2, mark
+
+
+def test_without_any_interval_none_is_drawn():
+    """An axis that has no number on it makes Vega warn."""
+    rows = table(row(1, word="a", k=1), row(2, word="b", k=2))
+    for mark, x in (("bars", "word"), ("intervals", "word"), ("lines", "word"), ("lines", "k"), ("scatter", "k")):
+        spec = chart(replace(BARS, mark=mark, x=x), rows, colours=PAPER).spec
+        assert '"low"' not in json.dumps(spec["layer"])
+        assert '"low"' in json.dumps(
+            chart(replace(BARS, mark=mark, x=x), table(row(1, 0, 2, word="a", k=1)), colours=PAPER).spec["layer"]
+        )
+
+
+def test_a_menu_offers_every_value_in_order_and_says_where_rows_have_its_place():
+    rows = table(row(1, word="a", top_k=5), row(math.nan, word="b", top_k=3), row(3, word="c", top_k=5))
+    drawn = chart(replace(BARS, menus=("top_k",)), rows, colours=PAPER)
+    (menu,) = drawn.menus
+    assert (menu.title, menu.options) == ("top k", ("5", "3"))
+    assert [record[menu.order] for record in drawn.spec["datasets"]["rows"]] == [0, 0]
 
 
 def test_the_reference_is_one_line_and_where_bars_begin():

@@ -229,3 +229,10 @@ def test_rendering_needs_no_torch():
         "sys.exit(any(name.split('.')[0] in ('torch', 'transformers') for name in sys.modules))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_how_to_read_says_what_intervals_q_and_n_are():
+    words = " ".join(re.sub(r"<[^>]+>", "", render(page())).split())
+    assert "would cover the true value in 95 of 100 repetitions" in words
+    assert "within the family that the caption names, at most 5 % are false alarms on average" in words
+    assert "the caption says whether that is occupations, prompts or something else" in words

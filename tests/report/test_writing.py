@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from clinometer.errors import StoreError
+from clinometer.errors import InputError, RecordsError, StoreError
 from clinometer.report import ProbeText, read_page, save_figures, write_report
 from clinometer.store import Row, RunFolder, StageKey
 from clinometer.types import Figure, Fill, Finding, Findings, FindingTable, Item, WordAnswer
@@ -87,6 +87,62 @@ def test_evidence_follows_the_filters_of_the_figure(run):
     assert evidence.total == 300
 
 
+def with_evidence_filter(run, **tags):
+    found = small_findings()
+    run.write_findings(replace(found, figures=(replace(found.figures[0], evidence_filter=tags),)))
+
+
+def test_evidence_shows_and_counts_only_the_prompts_with_the_tags(run):
+    with_evidence_filter(run, kind="base")
+    evidence = read_page(run, probes=TEXTS).evidence["small"]["words"]
+    assert {exchange.tags["kind"] for exchange in evidence.shown} == {"base"}
+    # every second of 300 and of 10; 30 of the first model and all five of the second are shown
+    assert (len(evidence.shown), evidence.total) == (35, 155)
+    assert "35 of 155 shown" in write_report(run, probes=TEXTS).read_text("utf-8")
+
+    with_evidence_filter(run, kind="base", number=4)
+    evidence = read_page(run, probes=TEXTS).evidence["small"]["words"]
+    assert [exchange.text for exchange in evidence.shown] == ["The [MASK] works as number 4."] * 2
+    assert evidence.total == 2
+
+
+def test_an_evidence_filter_that_names_no_tag_is_explained(run):
+    with_evidence_filter(run, knid="base")
+    with pytest.raises(
+        RecordsError, match=r"figure 'words' .*'knid', which is no tag of stage 'ask': did you mean 'kind'"
+    ):
+        read_page(run, probes=TEXTS)
+    with_evidence_filter(run, number="four")
+    with pytest.raises(RecordsError, match=r"tag 'number' is 'four', but that tag holds numbers"):
+        read_page(run, probes=TEXTS)
+
+
+def test_a_tag_that_only_one_model_has(run):
+    with run.writer(StageKey(probe="small", model="one", stage="ask")) as writer:
+        asked = Item(request=Fill(text="The [MASK] is new.", top_k=2), tags={"kind": "base", "extra": "yes"})
+        writer.append([Row(index=300, key=bytes(16), item=asked, answer=rows(1, kinds=("base",))[0].answer)])
+    with_evidence_filter(run, extra="yes")
+    evidence = read_page(run, probes=TEXTS).evidence["small"]["words"]
+    assert [(exchange.model, exchange.text) for exchange in evidence.shown] == [("one", "The [MASK] is new.")]
+    assert evidence.total == 1
+
+
+def test_only_the_prompts_that_are_shown_are_read_whole(run, monkeypatch):
+    """A stage can hold millions of records with long answers; of those that are not shown only tags are read."""
+    whole = []
+    table = RunFolder.table
+
+    def watched(self, key, *, columns=None, indices=None):
+        read = table(self, key, columns=columns, indices=indices)
+        if any(not name.startswith(("index", "tag_")) for name in read.columns):
+            whole.append((key.model, read.height))
+        return read
+
+    monkeypatch.setattr(RunFolder, "table", watched)
+    read_page(run, probes=TEXTS)
+    assert whole == [("one", 30), ("org/two", 10)]
+
+
 def test_a_probe_without_a_text_is_shown_by_its_name(run):
     assert ">small<" in write_report(run, probes={}).read_text("utf-8")
 
@@ -136,3 +192,22 @@ def test_a_spec_that_is_not_toml_is_named(run):
     (run.path / "spec.toml").write_text("seed = = 1")
     with pytest.raises(StoreError, match=r"spec of .*run is not TOML"):
         write_report(RunFolder.open(run.path), probes=TEXTS)
+
+
+def test_figures_are_not_saved_where_that_cannot_be(run, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for target, why in ((tmp_path / "file", "it is a file"), (tmp_path / "file" / "below", "Not a directory")):
+        with pytest.raises(InputError, match=f"saved to {target}: {why}; give a folder that can be written"):
+            save_figures(run, target)
+    assert (tmp_path / "file").read_text() == "mine"
+    (tmp_path / "figures" / "small-words.png").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"small-words\.png: Is a directory; give a folder"):
+        save_figures(run, tmp_path / "figures")
+
+
+def test_the_sources_of_a_probe_are_shown_below_its_paper(run):
+    texts = {"small": replace(TEXTS["small"], data="Words by <i>Someone</i>, 2020.")}
+    html = write_report(run, probes=texts).read_text("utf-8")
+    below = html.split("Nobody, 2030.")[1]
+    assert '<p class="sources"><bdi>Words by &lt;i&gt;Someone&lt;/i&gt;, 2020.</bdi></p>' in below
+    assert 'class="sources"' not in write_report(run, probes=TEXTS).read_text("utf-8")

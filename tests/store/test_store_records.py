@@ -176,6 +176,45 @@ def test_table_reads_only_the_columns_asked_for(run, monkeypatch):
     assert sorted(decoded[0]) == ["got_logprobs", "index", "tag_word"]
 
 
+def test_table_keeps_only_the_indices_asked_for(run):
+    append(run, 0, 6)
+    append(run, 6, 10)
+    append(run, 4, 5, salt=" again")
+    table = run.table(KEY, indices=[8, 4, 1, 4, 99])  # twice and never recorded
+    assert table.equals(run.table(KEY).filter(pl.col("index").is_in([1, 4, 8])), null_equal=True)
+    assert table["ask_text"].to_list()[1] == "The [MASK] is number 4. again"
+    assert run.table(KEY, columns=["tag_turn"], indices=range(7, 9))["tag_turn"].to_list() == [7, 8]
+    none = run.table(KEY, indices=[])
+    assert none.height == 0
+    assert none.schema == run.table(KEY).schema
+
+
+def test_rows_that_are_not_asked_for_are_dropped_part_by_part(run, monkeypatch):
+    """A stage may be larger than memory; only what is wanted of each part is kept."""
+    append(run, 0, 500)
+    append(run, 500, 1000)
+    joined = []
+    concat = pl.concat
+    monkeypatch.setattr(
+        pl,
+        "concat",
+        lambda frames, **how: joined.extend(frame.height for frame in frames) or concat(frames, **how),
+    )
+    run.table(KEY, indices=[3, 700, 701])
+    assert joined == [1, 2]
+
+
+def test_column_names(run):
+    with run.writer(KEY) as writer:
+        writer.append([with_tags(0, {"kind": "base"})])
+    with run.writer(KEY) as writer:
+        writer.append([with_tags(1, {"kind": "known", "k": 3})])
+    assert run.column_names(KEY) == run.table(KEY).columns
+    assert run.column_names(KEY)[:4] == ["index", "key", "tag_kind", "tag_k"]
+    with pytest.raises(RecordsError, match="no records for"):
+        run.column_names(StageKey(probe="p", model="m", stage="nothing"))
+
+
 def test_an_unknown_column_names_the_nearest(run):
     append(run, 0, 2)
     with pytest.raises(RecordsError, match="no column 'tag_wrod'; did you mean 'tag_word'"):

@@ -2,7 +2,7 @@
 
 from clinometer.data.card import Card, load_card
 from clinometer.data.files import packaged, read_text
-from clinometer.data.knowledge import Kind, Sentences, load_sentences
+from clinometer.data.knowledge import Kind, Sentences, load_sentences, read_sentences
 from clinometer.data.occupations import Gender, Occupation, load_occupations, read_occupations
 from clinometer.data.tables import CsvRow, check_keys, read_csv, read_toml
 from clinometer.data.verbalizer import Verbalizer, load_verbalizer, read_verbalizer
@@ -23,6 +23,7 @@ __all__ = [
     "packaged",
     "read_csv",
     "read_occupations",
+    "read_sentences",
     "read_text",
     "read_toml",
     "read_verbalizer",

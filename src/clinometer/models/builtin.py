@@ -8,7 +8,6 @@ Nothing here needs torch until a conversion runs.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -225,15 +224,28 @@ def _packaged_weights(model: BuiltIn) -> Path:
     return path
 
 
+# The files that were hashed in this process, as they looked: hundreds of megabytes need not be hashed twice.
+_hashed: dict[tuple[str, int, int, int], str] = {}
+
+
+def known_checksum(path: Path) -> str:
+    """Return the SHA-256 of a built-in model's file that was hashed before and looks unchanged; "" otherwise."""
+    return _hashed.get(_looks(path), "")
+
+
 def _checksum_of_packaged(path: Path) -> str:
+    return known_checksum(path) or _hash_and_remember(path)
+
+
+def _hash_and_remember(path: Path) -> str:
+    looks = _looks(path)
+    checksum = _hashed[looks] = _sha256(path)
+    return checksum
+
+
+def _looks(path: Path) -> tuple[str, int, int, int]:
     status = path.stat()
-    return _checksum_once(path, status.st_size, status.st_mtime_ns)
-
-
-@functools.cache
-def _checksum_once(path: Path, _size: int, _modified: int) -> str:
-    """Two built-ins share one file: hash it once, unless it has changed."""
-    return _sha256(path)
+    return str(path), status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _sha256(path: Path) -> str:
@@ -275,7 +287,7 @@ def _what_is_wrong(folder: Path) -> str:
         lines = (folder / _CHECKSUMS).read_text(encoding="utf-8").splitlines()
         for line in lines:
             checksum, _, name = line.partition("  ")
-            if _sha256(folder / name) != checksum:
+            if _hash_and_remember(folder / name) != checksum:
                 return f"{name} does not match its checksum"
         return "" if lines else f"{_CHECKSUMS} is empty"
     except (OSError, UnicodeDecodeError) as error:

@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import AutoModel
 
 from clinometer.errors import ModelError, RequestError
+from clinometer.models.reasons import reason
 from clinometer.models.source import ModelSource, describe
 from clinometer.models.text import window_of
 from clinometer.models.tokens import Tokens, load_tokenizer
@@ -116,9 +117,18 @@ class EncoderModel:
 
 def recipe_of(folder: Path, *, model: str) -> Recipe:
     """Read how a folder of sentence-transformers wants its model used; a bare encoder is pooled by the mean."""
-    modules = _read(folder / "modules.json", [])
+    try:
+        return _recipe(folder, model=model)
+    except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
+        raise ModelError(
+            f"how {model!r} is to be pooled cannot be read from its modules.json, sentence_bert_config.json or"
+            f" pooling config.json ({reason(error)}); copy or save the model again"
+        ) from error
+
+
+def _recipe(folder: Path, *, model: str) -> Recipe:
     pooling = "mean"
-    for module in modules:
+    for module in _read(folder / "modules.json", []):
         kind = str(module["type"]).rsplit(".", 1)[-1]
         if kind == "Pooling":
             pooling = _pooling_of(_read(folder / module["path"] / "config.json", {}), model=model)

@@ -34,6 +34,9 @@ _ENDINGS: dict[tuple[str, ...], ModelKind] = {
 }
 # BART's published files name the bare model; its head is tied to the embeddings, so nothing is missing.
 _BART = ("BartModel", "BartForConditionalGeneration")
+_EXPECTED = (
+    "…ForMaskedLM, XLNetLMHeadModel, …ForCausalLM, …LMHeadModel, …ForSequenceClassification or a bare …Model"
+)
 
 
 def load_model(spec: ModelSpec | str, *, device: str = "auto") -> Model:
@@ -82,7 +85,7 @@ def kind_of(source: ModelSource) -> ModelKind:
     # sentence-transformers leaves the architecture it started from in config.json, even where the head is gone
     if (source.folder / "modules.json").is_file():
         return "encoder"
-    architecture = (source.config.architectures or ["none"])[0]
+    architecture = _architecture(source)
     if source.config.model_type == "bart" and architecture in _BART:
         return "masked"
     for endings, kind in _ENDINGS.items():
@@ -92,6 +95,19 @@ def kind_of(source: ModelSource) -> ModelKind:
         "; for ELECTRA take the generator, not the discriminator" if source.config.model_type == "electra" else ""
     )
     raise ModelError(
-        f"config.json of {source.name!r} names the architecture {architecture!r}; expected …ForMaskedLM,"
-        f" XLNetLMHeadModel, …ForCausalLM, …LMHeadModel, …ForSequenceClassification or a bare …Model{hint}"
+        f"config.json of {source.name!r} names the architecture {architecture!r}; expected {_EXPECTED}{hint}"
+    )
+
+
+def _architecture(source: ModelSource) -> str:
+    named: object = source.config.architectures
+    match named:
+        case [str(first), *_]:
+            return first
+        case None | []:
+            found = "names no architecture"
+        case _:
+            found = f"has {named!r} as architectures, which is no list of names"
+    raise ModelError(
+        f'config.json of {source.name!r} {found}; expected "architectures": [one name], with {_EXPECTED}'
     )

@@ -10,12 +10,10 @@ from torch import Tensor
 from torch.nn.functional import gelu
 from transformers import AutoModelForMaskedLM
 
-from clinometer.errors import ModelError, RequestError
-from clinometer.models.readout import Projection, check_words, linear_projection, read_words, table_projection
-from clinometer.models.source import ModelSource, describe
-from clinometer.models.text import TextEncoder, pad, window_of
-from clinometer.models.tokens import load_tokenizer
-from clinometer.models.weights import load_weights
+from clinometer.models.fills import fill_costs, load_filler, only_fills
+from clinometer.models.readout import Projection, linear_projection, read_words, table_projection
+from clinometer.models.source import ModelSource
+from clinometer.models.text import TextEncoder, pad
 from clinometer.models.words import Vocabulary
 from clinometer.types import Fill, ModelInfo, ModelSpec, Request, WordAnswer
 
@@ -62,23 +60,12 @@ class MaskedModel:
     @classmethod
     def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> MaskedModel:
         """Load the model and its tokenizer on the device."""
-        tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
-        if tokenizer.mask_token_id is None:
-            raise ModelError(f"the tokenizer of {source.name!r} has no mask token; a masked model needs one")
-        model = load_weights(AutoModelForMaskedLM, source, spec, device)
-        info = describe(
-            source,
-            kind="masked",
-            capabilities=("fill",),
-            dtype=model.dtype,
-            parameters=model.num_parameters(),
-            window=window_of(tokenizer, source.config),
-        )
-        return cls(info=info, model=model, tokenizer=tokenizer)
+        loaded = load_filler(AutoModelForMaskedLM, source, spec, device, kind="masked")
+        return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
-        return [len(encoded.ids) for encoded in self._encoder.fill(only_fills(requests))]
+        return fill_costs(self._encoder, requests)
 
     @torch.inference_mode()
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
@@ -107,16 +94,3 @@ class MaskedModel:
         matrix = model.get_output_embeddings()
         bias = model.final_logits_bias[0] if hasattr(model, "final_logits_bias") else matrix.bias
         return linear_projection(hidden, matrix.weight, bias), matrix.weight.shape[0]
-
-
-def only_fills(requests: Sequence[Request]) -> list[Fill]:
-    """Return the requests, after checking that each is a `Fill` which can be asked."""
-    fills = []
-    for request in requests:
-        if not isinstance(request, Fill):
-            raise RequestError(
-                f"a masked model answers Fill requests, not {type(request).__name__}; choose another model"
-            )
-        check_words(request)
-        fills.append(request)
-    return fills

@@ -9,12 +9,10 @@ import numpy as np
 import torch
 from transformers import XLNetLMHeadModel
 
-from clinometer.models.masked import only_fills
+from clinometer.models.fills import fill_costs, load_filler, only_fills
 from clinometer.models.readout import linear_projection, read_words
-from clinometer.models.source import ModelSource, describe
-from clinometer.models.text import TextEncoder, pad, window_of
-from clinometer.models.tokens import load_tokenizer
-from clinometer.models.weights import load_weights
+from clinometer.models.source import ModelSource
+from clinometer.models.text import TextEncoder, pad
 from clinometer.models.words import Vocabulary
 from clinometer.types import Fill, ModelInfo, ModelSpec, Request, WordAnswer
 
@@ -34,21 +32,12 @@ class PermutedModel:
     @classmethod
     def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> PermutedModel:
         """Load the model and its tokenizer on the device."""
-        tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
-        model = load_weights(XLNetLMHeadModel, source, spec, device)
-        info = describe(
-            source,
-            kind="permuted",
-            capabilities=("fill",),
-            dtype=model.dtype,
-            parameters=model.num_parameters(),
-            window=window_of(tokenizer, source.config),
-        )
-        return cls(info=info, model=model, tokenizer=tokenizer)
+        loaded = load_filler(XLNetLMHeadModel, source, spec, device, kind="permuted")
+        return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
-        return [len(encoded.ids) for encoded in self._encoder.fill(only_fills(requests))]
+        return fill_costs(self._encoder, requests)
 
     @torch.inference_mode()
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:

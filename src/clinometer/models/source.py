@@ -15,12 +15,15 @@ import torch
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 
 from clinometer.errors import ModelError, nearest
+from clinometer.models.builtin import folder_of, known_checksum
+from clinometer.models.reasons import reason
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
 BUILTIN = "builtin:"
 
 # What is fetched from the hub. Pickled weights are never fetched; Python files only with the user's permission.
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.tiktoken", "*.jinja"]
+_WEIGHTS, _WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 _VOCABULARY_FILES = re.compile(r"(tokenizer|tekken)\.json|(vocab|merges).*|.*\.(model|codes|tiktoken)")
 _TOKENIZER_SETTINGS = re.compile(r"(tokenizer_config|special_tokens|added_tokens|chat_template).*")
@@ -40,13 +43,38 @@ class ModelSource:
 def resolve(spec: ModelSpec) -> ModelSource:
     """Find the files of a model and check that they can be loaded safely; nothing is loaded yet."""
     folder = _folder_of(spec)
-    _require_safe_weights(folder, spec.name)
+    try:
+        _require_safe_weights(folder, spec.name)
+    except OSError as error:
+        raise ModelError(f"{str(folder)!r} cannot be read: {error.strerror}; make it readable") from error
     return ModelSource(name=spec.name, folder=folder, config=_read_config(folder, spec))
 
 
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files that a model's weights are loaded from, by name.
+
+    That is model.safetensors; or the parts that model.safetensors.index.json names; or, in a folder with neither,
+    every .safetensors file. What lies in folders below (earlier checkpoints, exports) is not loaded.
+    """
+    whole, index = folder / _WEIGHTS, folder / _WEIGHTS_INDEX
+    if whole.is_file():
+        return [whole]
+    if not index.is_file():
+        return sorted(folder.glob("*.safetensors"))
+    try:
+        names = {str(name) for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ModelError(
+            f"{str(index)!r} does not say in which files the weights are ({reason(error)}); save the model again"
+        ) from error
+    return [folder / name for name in sorted(names)]
+
+
 def weights_checksum(folder: Path) -> str:
-    """Return the SHA-256 of the weights: what `cat *.safetensors | sha256sum` prints in that folder."""
-    return _sha256(sorted(folder.rglob("*.safetensors"), key=lambda path: path.relative_to(folder).as_posix()))
+    """Return the SHA-256 of the weights: of `weight_files`, one after the other."""
+    files = weight_files(folder)
+    known = known_checksum(files[0]) if len(files) == 1 else ""
+    return known or _sha256(files)
 
 
 def tokenizer_checksum(folder: Path) -> str:
@@ -58,7 +86,7 @@ def tokenizer_checksum(folder: Path) -> str:
 
 def has_vocabulary(folder: Path) -> bool:
     """Tell whether a tokenizer's vocabulary is there; without one transformers makes up an empty tokenizer."""
-    return any(_VOCABULARY_FILES.fullmatch(path.name) for path in folder.iterdir())
+    return any(_VOCABULARY_FILES.fullmatch(path.name) and path.is_file() for path in folder.iterdir())
 
 
 def config_checksum(folder: Path) -> str:
@@ -123,8 +151,6 @@ def pick_device(device: str) -> torch.device:
 
 def _folder_of(spec: ModelSpec) -> Path:
     if spec.name.startswith(BUILTIN):
-        from clinometer.models.builtin import folder_of
-
         return folder_of(spec.name)
     folder = Path(spec.name).expanduser()
     if folder.is_dir():
@@ -171,13 +197,18 @@ def _download(spec: ModelSpec) -> Path:
 
 
 def _require_safe_weights(folder: Path, name: str) -> None:
-    if not (folder / "config.json").is_file():
+    if not (folder / "config.json").exists():
         raise ModelError(
             f"no model in {name!r}: there is no config.json in that folder;"
             " expected what save_pretrained() writes: config.json, model.safetensors and the tokenizer"
         )
-    if any(folder.glob("*.safetensors")):
+    if any((folder / file).is_file() for file in (_WEIGHTS, _WEIGHTS_INDEX)):
         return
+    if named := sorted(path.name for path in folder.glob("*.safetensors") if path.is_file()):
+        raise ModelError(
+            f"no weights for {name!r} under the name that is loaded: found {', '.join(named)};"
+            f" expected {_WEIGHTS}, or {_WEIGHTS_INDEX} and the parts that it names"
+        )
     pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLED)
     found = (
         f"only pickled weights ({', '.join(pickled)}), which can run code when they are read"
@@ -195,22 +226,38 @@ def _require_safe_weights(folder: Path, name: str) -> None:
 
 def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
     try:
-        raw: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raw = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(
+            f"config.json of {spec.name!r} cannot be read: {error.strerror}; make it a readable file"
+        ) from error
+    except ValueError as error:
         raise ModelError(f"config.json of {spec.name!r} is not JSON: {error}; save the model again") from error
-    known = isinstance(raw, dict) and raw.get("model_type") in CONFIG_MAPPING
-    if not known and isinstance(raw, dict) and "auto_map" in raw and not spec.trust_remote_code:
+    fields: dict[str, Any] = raw if isinstance(raw, dict) else {}
+    if fields.get("transformers_weights"):  # transformers would load that file, whatever it is
+        raise ModelError(
+            f"config.json of {spec.name!r} names its own weight file, {fields['transformers_weights']!r};"
+            " expected model.safetensors: rename it, and take transformers_weights out of config.json"
+        )
+    model_type = fields.get("model_type")
+    known = isinstance(model_type, str) and model_type in CONFIG_MAPPING
+    if not known and "auto_map" in fields and not spec.trust_remote_code:
         raise ModelError(
             f"{spec.name!r} brings its own Python code, which would be run on this machine;"
             " read it, and allow it for this model with trust_remote_code if you trust it"
         )
-    if not known and not (isinstance(raw, dict) and "auto_map" in raw):
-        found = repr(raw.get("model_type")) if isinstance(raw, dict) else "no fields"
+    if not known and "auto_map" not in fields:
         raise ModelError(
-            f"config.json of {spec.name!r} has model_type {found}, which this transformers does not know;"
+            f"config.json of {spec.name!r} has model_type {model_type!r}, which this transformers does not know;"
             " upgrade transformers or choose another model"
         )
-    return AutoConfig.from_pretrained(folder, trust_remote_code=spec.trust_remote_code)
+    try:
+        return AutoConfig.from_pretrained(folder, trust_remote_code=spec.trust_remote_code)
+    except Exception as error:  # a wrong value makes transformers raise anything
+        raise ModelError(
+            f"config.json of {spec.name!r} has a value that transformers refuses ({reason(error)});"
+            " correct it, or save the model again"
+        ) from error
 
 
 def _sha256(files: Iterable[Path], *, names: bool = False) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clinometer.errors import ModelError
+from clinometer.models.reasons import reason
 from clinometer.models.source import has_vocabulary
 
 # A part is encoded behind one of these words, whose own tokens are then taken off: that is how a tokenizer writes
@@ -86,7 +87,7 @@ class Tokens:
 
 
 def load_tokenizer(folder: Path, *, trust_remote_code: bool) -> Any:
-    """Load the tokenizer of a model folder; a folder without one is an error."""
+    """Load the tokenizer of a model folder; a folder without a sound one is an error."""
     from transformers import AutoTokenizer
 
     if not has_vocabulary(folder) and not trust_remote_code:
@@ -95,8 +96,12 @@ def load_tokenizer(folder: Path, *, trust_remote_code: bool) -> Any:
             " save it there with save_pretrained()"
         )
     try:
-        return AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
-    except (OSError, ValueError, ImportError, KeyError) as error:
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+        if not isinstance(tokenizer.model_max_length, int | float):
+            raise ValueError(f"its model_max_length is {tokenizer.model_max_length!r}, which is no number")
+    except Exception as error:  # damaged files make the libraries raise anything, even a bare Exception
         raise ModelError(
-            f"no tokenizer can be loaded from {str(folder)!r} ({error}); save it there with save_pretrained()"
+            f"no tokenizer can be loaded from {str(folder)!r} ({reason(error)});"
+            " save it there with save_pretrained()"
         ) from error
+    return tokenizer

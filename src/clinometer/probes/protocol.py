@@ -57,6 +57,11 @@ class Probe(Protocol):
         ...
 
     @property
+    def sources(self) -> str:
+        """Where its word lists come from, for the reader of the report."""
+        ...
+
+    @property
     def capabilities(self) -> tuple[str, ...]:
         """What the model under audit must offer; any one of these will do."""
         ...

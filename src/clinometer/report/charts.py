@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,20 @@ STEP = {"heatmap": 24, "bars": 20, "intervals": 19, "lines": 20, "scatter": 20} 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Menu:
+    """A label by whose value the reader chooses the rows that are drawn."""
+
+    title: str
+    order: str  # the field of a row that holds the place of its value among the options
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart ready to embed."""
+    """A chart ready to embed. Its rows are those of all choices; the page's script keeps the chosen ones."""
 
     spec: dict[str, Any]  # empty when there is nothing to draw
+    menus: tuple[Menu, ...]
     labels: tuple[str, ...]  # the names of c0, c1, …
     drawn: int
     missing: int
@@ -38,6 +49,7 @@ def chart(figure: Figure, table: FindingTable, *, colours: Colours, width: int |
     painter = _Painter(figure=figure, data=data, measure=table.title, colours=colours, width=width)
     return Chart(
         spec=painter.spec() if data.rows else {},
+        menus=painter.menus(),
         labels=data.labels,
         drawn=len(data.rows),
         missing=data.missing,
@@ -71,12 +83,6 @@ class _Painter:
             whole = whole.facet(data=alt.NamedData("rows"), **facets)
         else:
             whole.data = alt.NamedData("rows")
-        for i, menu in enumerate(self.figure.menus):
-            options = list(self.data.values[menu])
-            names = [label_text(option) for option in options]
-            select = alt.binding_select(options=options, labels=names, name=self.title(menu))
-            whole = whole.add_params(alt.param(name=f"menu{i}", bind=select, value=options[0]))
-            whole = whole.transform_filter(f"datum.{self.data.field(menu)} === menu{i}")
         spec: dict[str, Any] = whole.to_dict(validate=False)
         spec["description"] = self.figure.title
         spec["config"] = _config(self.colours)
@@ -84,6 +90,17 @@ class _Painter:
             spec["config"]["legend"]["columns"] = max(1, self.width // self.legend_entry())
         spec.setdefault("datasets", {})["rows"] = self.records()
         return spec
+
+    def menus(self) -> tuple[Menu, ...]:
+        return tuple(
+            Menu(
+                title=self.title(name),
+                order=self.data.order_field(name),
+                options=tuple(label_text(value) for value in self.data.values[name]),
+            )
+            for name in self.figure.menus
+            if name in self.data.values  # a table without rows has no labels
+        )
 
     def size(self) -> dict[str, Any]:
         faceted = bool(self.figure.row or self.figure.column)
@@ -125,7 +142,7 @@ class _Painter:
             case "intervals":
                 points = base.mark_point(tooltip=_ROW, filled=True, size=64, opacity=1)
                 points = points.encode(color=self.colour(), **self.offset())
-                return [self.error_bars(base, self.colour()), points, *self.reference_line()]
+                return [*self.error_bars(base, self.colour()), points, *self.reference_line()]
             case "lines":
                 return [*self.lines(base), *self.reference_line()]
             case "scatter":
@@ -133,7 +150,7 @@ class _Painter:
                     color=self.colour()
                 )
                 measured = ESTIMATE in (self.figure.x, self.figure.y)
-                behind = [self.error_bars(base, self.colour(), opacity=0.35)] if measured else []
+                behind = self.error_bars(base, self.colour(), opacity=0.35) if measured else []
                 return [*behind, points, *self.reference_line()]
             case "heatmap":
                 cells = base.mark_rect(tooltip=_ROW, stroke=self.colours.grid, strokeWidth=0.5)
@@ -145,7 +162,7 @@ class _Painter:
         )
         if self.figure.reference is not None:  # a bar shows the way from "no lean"
             bars = bars.encode(**{"y2" if self.upright else "x2": alt.datum(self.figure.reference)})
-        return [bars, self.error_bars(base, alt.value(self.colours.ink))]
+        return [bars, *self.error_bars(base, alt.value(self.colours.ink))]
 
     def lines(self, base: alt.Chart) -> list[alt.Chart]:
         along = self.figure.x if self.upright else self.figure.y
@@ -153,25 +170,30 @@ class _Painter:
         opacity = 1 if len(self.data.rows) <= BEADS else 0  # unseen points still answer to the pointer
         order = alt.Order(f"{self.data.field(along) if ruler else self.data.order_field(along)}:Q")
         return [
-            self.band(base) if ruler else self.error_bars(base, self.colour()),
+            *(self.band(base) if ruler else self.error_bars(base, self.colour())),
             base.mark_line(strokeWidth=2).encode(color=self.colour(), order=order),
             base.mark_point(tooltip=_ROW, filled=True, size=36, opacity=opacity).encode(color=self.colour()),
         ]
 
-    def from_low_to_high(self, base: alt.Chart) -> alt.Chart:
+    def from_low_to_high(self, base: alt.Chart) -> list[alt.Chart]:
+        """Return what reaches over the intervals; nothing where no row has one: an axis without a number warns."""
+        if not any(math.isfinite(row.low) and math.isfinite(row.high) for row in self.data.rows):
+            return []
         whole = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
         if self.upright:
-            return whole.encode(y=self.axis(alt.Y, ESTIMATE, field="low"), y2="high:Q")
-        return whole.encode(x=self.axis(alt.X, ESTIMATE, field="low"), x2="high:Q")
+            return [whole.encode(y=self.axis(alt.Y, ESTIMATE, field="low"), y2="high:Q")]
+        return [whole.encode(x=self.axis(alt.X, ESTIMATE, field="low"), x2="high:Q")]
 
     def error_bars(
         self, base: alt.Chart, colour: alt.Color | dict[str, Any], *, opacity: float = 0.9
-    ) -> alt.Chart:
-        bars = self.from_low_to_high(base).mark_rule(strokeWidth=1.6, opacity=opacity)
-        return bars.encode(color=colour, **self.offset())
+    ) -> list[alt.Chart]:
+        return [
+            bars.mark_rule(strokeWidth=1.6, opacity=opacity).encode(color=colour, **self.offset())
+            for bars in self.from_low_to_high(base)
+        ]
 
-    def band(self, base: alt.Chart) -> alt.Chart:
-        return self.from_low_to_high(base).mark_area(opacity=0.18).encode(color=self.colour())
+    def band(self, base: alt.Chart) -> list[alt.Chart]:
+        return [area.mark_area(opacity=0.18).encode(color=self.colour()) for area in self.from_low_to_high(base)]
 
     def reference_line(self) -> list[alt.Chart]:
         if self.figure.reference is None or ESTIMATE not in (self.figure.x, self.figure.y):
@@ -261,7 +283,7 @@ class _Painter:
         return self.figure.reference - reach, self.figure.reference + reach
 
     def records(self) -> list[dict[str, Any]]:
-        records = self.data.records(typed=self.figure.menus)
+        records = self.data.records()
         if self.figure.mark != "heatmap":
             return records
         low, high = self.colour_range()

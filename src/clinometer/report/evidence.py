@@ -10,8 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from clinometer.errors import RecordsError, nearest
 from clinometer.report.page import Exchange
 from clinometer.report.rounding import count_text, label_text, probability_text
+from clinometer.types import Figure
 
 WORDS = 8  # so many of the most probable words are shown
 TEXTS = 3  # so many continuations
@@ -26,6 +28,31 @@ def matching(table: pl.DataFrame, filters: Mapping[str, str | int | float]) -> p
         if column in table.columns and isinstance(value, str) == (table[column].dtype == pl.String):
             table = table.filter(pl.col(column) == value)
     return table
+
+
+def with_tags(table: pl.DataFrame, figure: Figure) -> pl.DataFrame:
+    """Keep the rows that have the tags of the figure's `evidence_filter`."""
+    for name, value in figure.evidence_filter.items():
+        column = f"tag_{name}"
+        if column not in table.columns:  # no record of this model has the tag
+            return table.clear()
+        if isinstance(value, str) != (table[column].dtype == pl.String):
+            raise RecordsError(
+                f"figure {figure.name!r} shows prompts whose tag {name!r} is {value!r}, but that tag holds"
+                f" {'text' if table[column].dtype == pl.String else 'numbers'}"
+            )
+        table = table.filter(pl.col(column) == value)
+    return table
+
+
+def check_evidence_filter(figure: Figure, *, tags: Sequence[str]) -> None:
+    """Raise RecordsError when the figure's `evidence_filter` names a tag that no record of the stage has."""
+    for name in figure.evidence_filter:
+        if name not in tags:
+            raise RecordsError(
+                f"figure {figure.name!r} shows prompts by {name!r}, which is no tag of stage {figure.evidence!r}: "
+                f"{nearest(name, tags)}"
+            )
 
 
 def spread(table: pl.DataFrame, count: int) -> pl.DataFrame:

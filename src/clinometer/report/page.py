@@ -16,6 +16,7 @@ class ProbeText:
     title: str
     question: str  # what was asked, in one sentence
     paper: str  # who asked it first: authors, title, year
+    data: str = ""  # where its words and sentences come from, in a sentence or two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,16 +40,15 @@ class PlotData:
         """Return the column that says when a label's value came first."""
         return f"o{self.labels.index(name)}"
 
-    def records(self, *, typed: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the rows as Vega reads them; the labels in `typed` keep their type, all others are text."""
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows as Vega reads them; what is no number along an axis is text."""
         places = {name: {value: i for i, value in enumerate(values)} for name, values in self.values.items()}
-        keep = self.number_lines.union(typed)
         records = []
         for row in self.rows:
             record: dict[str, Any] = {}
             for i, name in enumerate(self.labels):
                 value = row.labels[name]
-                record[f"c{i}"] = value if name in keep else label_text(value)
+                record[f"c{i}"] = value if name in self.number_lines else label_text(value)
                 record[f"o{i}"] = places[name][value]
             record.update((name, _short(getattr(row, name))) for name in NUMBERS)
             record["n"] = row.n

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import vl_convert
 
+from clinometer.errors import InputError
 from clinometer.report.charts import chart
 from clinometer.report.colours import PAPER
 from clinometer.report.plot_data import plot_data
@@ -32,7 +33,10 @@ def save_figures(
 ) -> tuple[Path, ...]:
     """Save every figure of a run for a paper, one file for each choice of its menus, and return the files."""
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(folder, error) from error
     saved = []
     taken: Counter[str] = Counter()  # two long labels may be cut to one file name
     for findings in run.read_findings():
@@ -47,9 +51,18 @@ def save_figures(
                 name += f"-{taken[name]}" if taken[name] > 1 else ""
                 for form in formats:
                     path = folder / f"{name}.{form}"
-                    path.write_bytes(_picture(drawn.spec, form))
+                    picture = _picture(drawn.spec, form)
+                    try:
+                        path.write_bytes(picture)
+                    except OSError as error:
+                        raise _not_writable(path, error) from error
                     saved.append(path)
     return tuple(saved)
+
+
+def _not_writable(path: Path, error: OSError) -> InputError:
+    why = "it is a file" if isinstance(error, FileExistsError) else error.strerror
+    return InputError(f"figures cannot be saved to {path}: {why}; give a folder that can be written")
 
 
 def _menu_choices(figure: Figure, table: FindingTable) -> Iterator[Figure]:

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from clinometer.errors import StoreError
-from clinometer.report.evidence import exchanges, matching, spread
+from clinometer.report.evidence import check_evidence_filter, exchanges, matching, spread, with_tags
 from clinometer.report.page import Evidence, Exchange, ProbeText, ReportPage
 from clinometer.report.rendering import render
 from clinometer.store import RunFolder, StageKey, write_atomically
@@ -93,17 +95,26 @@ def _examples(
     wanted = {figure.name: [key for key in keys if _shows(figure, key)] for figure in figures}
     shown: dict[str, list[Exchange]] = {figure.name: [] for figure in figures}
     total = dict.fromkeys(shown, 0)
-    for key in keys:  # the outer loop: the records of a stage can be large, one table at a time is in memory
-        table = run.table(key)
+    tags = {key: [name for name in run.column_names(key) if name.startswith("tag_")] for key in keys}
+    known = list(dict.fromkeys(name.removeprefix("tag_") for names in tags.values() for name in names))
+    for figure in figures if keys else ():
+        check_evidence_filter(figure, tags=known)
+    for key in keys:
+        # a stage can hold millions of records: choose by their tags, then read only those that are shown
+        labels = run.table(key, columns=["index", *tags[key]])
+        chosen: dict[str, list[int]] = {}
         for figure in figures:
             if key in wanted[figure.name]:
-                behind = matching(table, figure.filters)
+                behind = matching(with_tags(labels, figure), figure.filters)
                 total[figure.name] += len(behind)
                 room = max(1, PROMPTS // len(wanted[figure.name]))
-                shown[figure.name] += exchanges(spread(behind, room), model=key.model)
-    for name, chosen in wanted.items():
-        if chosen:
-            where = tuple(f"records/{key.folder.as_posix()}" for key in chosen)
+                chosen[figure.name] = spread(behind, room)["index"].to_list()
+        rows = run.table(key, indices=[index for indices in chosen.values() for index in indices])
+        for name, indices in chosen.items():
+            shown[name] += exchanges(rows.filter(pl.col("index").is_in(indices)), model=key.model)
+    for name, places in wanted.items():
+        if places:
+            where = tuple(f"records/{key.folder.as_posix()}" for key in places)
             yield name, Evidence(shown=tuple(shown[name][:PROMPTS]), total=total[name], where=where)
 
 

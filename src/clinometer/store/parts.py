@@ -47,9 +47,16 @@ class IntactPart:
         """Return the names of all its columns."""
         return list(pl.read_parquet_schema(io.BytesIO(self.data)))
 
-    def read(self, columns: list[str]) -> pl.DataFrame:
-        """Decode some of its columns."""
-        return pl.read_parquet(io.BytesIO(self.data), columns=columns)
+    def read(self, columns: list[str], *, indices: pl.Series | None = None) -> pl.DataFrame:
+        """Decode some of its columns; with `indices`, only the rows that have one of them."""
+        if indices is None:
+            return pl.read_parquet(io.BytesIO(self.data), columns=columns)
+        found = pl.read_parquet(io.BytesIO(self.data), columns=["index"])["index"].is_in(indices.implode())
+        rows = found.arg_true()
+        # most parts hold nothing that is wanted: the long columns are read up to the last row that is
+        return pl.read_parquet(
+            io.BytesIO(self.data), columns=columns, n_rows=int(rows[-1]) + 1 if len(rows) else 0
+        )[rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import datetime
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -134,25 +134,27 @@ class RunFolder:
             folder, stage=key, run=self.path, run_id=self.run_id, flush_seconds=flush_seconds, max_rows=max_rows
         )
 
-    def table(self, key: StageKey, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    def column_names(self, key: StageKey) -> list[str]:
+        """Return the columns that the records of a stage have, as `table` orders them; raises as `table` does."""
+        return _ordered(dict.fromkeys(name for part in self._intact(key) for name in part.column_names()))
+
+    def table(
+        self, key: StageKey, *, columns: Sequence[str] | None = None, indices: Iterable[int] | None = None
+    ) -> pl.DataFrame:
         """Return the records of a stage by index: the columns `index`, `key`, `tag_*`, `ask_*`, `got_*`, or some.
 
-        A tag that an item does not have is null. Where an index was recorded twice, the later record counts.
-        Raises RecordsError when a part is damaged, nothing is recorded, or a column does not exist.
+        With `indices`, only their rows are kept in memory; an index that is not recorded has none. A tag that an
+        item does not have is null. Where an index was recorded twice, the later record counts. Raises RecordsError
+        when a part is damaged, nothing is recorded, or a column does not exist.
         """
         frames: list[pl.DataFrame] = []
         names: dict[str, None] = {}
-        for part in self._parts.parts(self._folder(key)):
-            if isinstance(part, DamagedPart):
-                raise RecordsError(
-                    f"damaged record {part}; run `clinometer resume {self.path}` to ask anew what it held"
-                )
+        chosen = None if indices is None else pl.Series(sorted(set(indices)), dtype=pl.Int64)
+        for part in self._intact(key):
             present = part.column_names()
             names |= dict.fromkeys(present)
             wanted = present if columns is None else [name for name in present if name in {"index", *columns}]
-            frames.append(part.read(wanted))
-        if not frames:
-            raise RecordsError(f"no records for {key} in {self.path}; run `clinometer resume {self.path}`")
+            frames.append(part.read(wanted, indices=chosen))
         unknown = [name for name in columns or () if name not in names]
         if unknown:
             raise RecordsError(
@@ -190,6 +192,19 @@ class RunFolder:
 
     def _folder(self, key: StageKey) -> Path:
         return self.path / "records" / key.folder
+
+    def _intact(self, key: StageKey) -> Iterator[IntactPart]:
+        """Yield the parts of a stage; raise RecordsError for a damaged one, and when there are none."""
+        empty = True
+        for part in self._parts.parts(self._folder(key)):
+            if isinstance(part, DamagedPart):
+                raise RecordsError(
+                    f"damaged record {part}; run `clinometer resume {self.path}` to ask anew what it held"
+                )
+            empty = False
+            yield part
+        if empty:
+            raise RecordsError(f"no records for {key} in {self.path}; run `clinometer resume {self.path}`")
 
     def _damaged(self, folders: Iterable[Path]) -> tuple[DamagedPart, ...]:
         parts = (part for folder in folders for part in self._parts.parts(folder))

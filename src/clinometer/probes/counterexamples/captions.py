@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clinometer.probes.counterexamples.dominances import FEWEST
 from clinometer.types import Figure
 
-_INTERVAL = "Intervals: 95 %, bootstrap over occupations, then over the background occupations within each."
-_TEST = "p: sign flips of whole occupations, two-sided."
+_INTERVAL = (
+    "Intervals: 95 %, bootstrap over occupations, then over the background occupations within each; that of 'all' "
+    f"is made of those of the two dominances, and fewer than {FEWEST} occupations of a dominance give none."
+)
+_TEST = (
+    "p: sign flips of whole occupations, two-sided; for 'all' studentized, and none where a dominance has fewer "
+    f"than {FEWEST} occupations."
+)
 _N = "n: occupations."
 
 
@@ -110,6 +117,15 @@ CAPTIONS = (
             "the lists lack. n: prompts that offer the word."
         ),
     ),
+    Caption(
+        name="vocabulary",
+        title="Listed words that the model can offer",
+        text=(
+            "Share of the listed words of each gender that are one token of the model, in lower case or with a "
+            "capital; the others can never be offered, and a notice names them. A count, not an estimate: no "
+            "interval and no test. n: listed words."
+        ),
+    ),
 )
 
 FIGURES = (
@@ -185,5 +201,6 @@ FIGURES = (
         menus=("k",),
         reference=0.0,
         evidence="prompts",
+        evidence_filter={"kind": "base"},
     ),
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
+from clinometer.probes.counterexamples.dominances import ALL
 from clinometer.probes.counterexamples.model_findings import ModelFindings
+from clinometer.probes.counterexamples.notices import LITTLE
 from clinometer.types import Finding
 
 _LEVEL = 0.05  # of q: what a sentence calls a change
@@ -13,24 +16,25 @@ _LEVEL = 0.05  # of q: what a sentence calls a change
 def headlines(found: ModelFindings) -> Iterator[str]:
     """Yield what was found of one model, at the largest k."""
     top = max(found.gendered, default=0)
-    margins = _select(found.rows["lean"], k=top, kind="base", measure="margin", dominance="all")
-    for lean in margins:
-        verdict = "not distinguishable from 0"
-        if lean.q < _LEVEL:
-            verdict = "follows the stereotype" if lean.estimate > 0 else "runs against the stereotype"
+    for lean in _select(found.rows["lean"], k=top, kind="base", measure="margin", dominance=ALL):
         yield (
             f"{found.model}: at the base prompt, pro- minus anti-stereotypical probability (top {top}) is "
-            f"{_number(lean)}: {verdict}."
+            f"{_number(lean)}: {_verdict(lean)}{_reservation(found, top)}."
         )
-    changes = _select(found.rows["change"], k=top, measure="margin", dominance="all")
-    if not changes:
-        return
-    sure = [row for row in changes if row.q < _LEVEL]
-    sentence = f"{found.model}: {len(sure)} of {len(changes)} kinds of knowledge change that margin (q < {_LEVEL})"
-    if sure:
-        largest = max(sure, key=lambda row: abs(row.estimate))
-        sentence += f"; most of all '{largest.labels['kind']}', by {_number(largest)}"
-    yield sentence + "."
+    changes = _select(found.rows["change"], k=top, measure="margin", dominance=ALL)
+    tested = [row for row in changes if not math.isnan(row.q)]
+    if tested:
+        sure = [row for row in tested if _is_sure(row)]
+        sentence = (
+            f"{found.model}: {len(sure)} of {len(tested)} kinds of knowledge change that margin (q < {_LEVEL}, "
+            "and an interval without 0)"
+        )
+        if sure:
+            largest = max(sure, key=lambda row: abs(row.estimate))
+            sentence += f"; most of all '{largest.labels['kind']}', by {_number(largest)}"
+        yield sentence + "."
+    elif changes:
+        yield f"{found.model}: whether knowledge changes that margin was not tested; the notices say why."
     for unrelated in _select(changes, kind="unrelated"):
         yield f"{found.model}: unrelated knowledge changes it by {_number(unrelated)}."
 
@@ -39,9 +43,38 @@ def _select(rows: list[Finding], **labels: str | int) -> list[Finding]:
     return [row for row in rows if all(row.labels[name] == value for name, value in labels.items())]
 
 
+def _is_sure(row: Finding) -> bool:
+    return row.q < _LEVEL and (row.low > 0 or row.high < 0)
+
+
+def _verdict(lean: Finding) -> str:
+    if math.isnan(lean.q):
+        return "nothing can be said of its sign"
+    if not _is_sure(lean):
+        return "not distinguishable from 0"
+    return "follows the stereotype" if lean.estimate > 0 else "runs against the stereotype"
+
+
+def _reservation(found: ModelFindings, k: int) -> str:
+    """Return what a reader must know who reads this sentence only."""
+    if found.gendered[k] >= LITTLE:
+        return ""
+    return (
+        f"; but gendered words hold only {found.gendered[k]:.2g} of the probability, so this describes a small "
+        "part of what the model expects"
+    )
+
+
 def _number(row: Finding) -> str:
-    p = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.3f}"
-    return f"{_signed(row.estimate)} [{_signed(row.low)}, {_signed(row.high)}], {p}"
+    if math.isnan(row.estimate):
+        return "unknown (no answers)"
+    interval = f"95 % interval {_signed(row.low)} to {_signed(row.high)}"
+    if math.isnan(row.low) or math.isnan(row.high):
+        interval = "no interval"
+    test = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.3f}"
+    if math.isnan(row.q):
+        test = "not tested"
+    return f"{_signed(row.estimate)} ({interval}, {test})"
 
 
 def _signed(value: float) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clinometer.metrics import gendered_mass, log_relative_probability
+from clinometer.metrics import gender_gap, gendered_mass, log_relative_probability, stereotypical_margin
 from clinometer.metrics.gendered import FEMALE, MALE, Floats, Ints
 from clinometer.probes.counterexamples.answers import Answers
 
@@ -18,16 +18,10 @@ class Measures:
     female: Floats
     male: Floats
     neither: Floats
-    log_ratio_pro: (
-        Floats  # mean log relative probability of the pro-stereotypical words that base shares; NaN: none
-    )
+    gap: Floats  # female minus male probability
+    margin: Floats  # pro- minus anti-stereotypical probability
+    log_ratio_pro: Floats  # mean log relative probability of the pro words shared with base; NaN: none
     log_ratio_anti: Floats
-
-    @property
-    def gap(self) -> Floats:
-        """Female minus male probability."""
-        gap: Floats = self.female - self.male
-        return gap
 
 
 def measure(answers: Answers, ks: tuple[int, ...]) -> Measures:
@@ -50,6 +44,8 @@ def measure(answers: Answers, ks: tuple[int, ...]) -> Measures:
         female=np.stack([mass.female for mass in masses], axis=1),
         male=np.stack([mass.male for mass in masses], axis=1),
         neither=np.stack([mass.neither for mass in masses], axis=1),
+        gap=np.stack([gender_gap(mass) for mass in masses], axis=1),
+        margin=np.stack([stereotypical_margin(mass, answers.dominance) for mass in masses], axis=1),
         log_ratio_pro=np.stack(pro, axis=1),
         log_ratio_anti=np.stack(anti, axis=1),
     )

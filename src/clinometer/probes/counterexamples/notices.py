@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from clinometer.data import Verbalizer, read_text
+from clinometer.probes.counterexamples.dominances import FEWEST
 from clinometer.probes.counterexamples.model_findings import ModelFindings
 from clinometer.probes.counterexamples.options import Options
 from clinometer.types import Notice
@@ -28,8 +29,7 @@ def general_notices(options: Options, verbalizer: Verbalizer, found: Sequence[Mo
         text=(
             f"{counts['female']} female and {counts['male']} male words from {source} are counted, in lower "
             "case; words in neither list are shown but belong to no gender. Only the k most probable words "
-            "are asked for, so a listed word that a model splits into several tokens is never offered and "
-            "cannot be counted."
+            "are asked for."
         ),
     )
     occupations = sorted({each.occupations for each in found})
@@ -42,6 +42,7 @@ def general_notices(options: Options, verbalizer: Verbalizer, found: Sequence[Mo
             + (", and intervals from fewer than 10 occupations are rough." if few else ".")
         ),
     )
+    yield from _dominance_notices(found[0])  # the occupations are the same for all models
     tests = sum(row.p == row.p for row in found[0].rows["change"])
     yield Notice(
         level="info",
@@ -55,6 +56,41 @@ def general_notices(options: Options, verbalizer: Verbalizer, found: Sequence[Mo
             level="info",
             text="backgrounds = 0: the three kinds of knowledge about another occupation were not asked.",
         )
+
+
+def _dominance_notices(found: ModelFindings) -> Iterator[Notice]:
+    for name, count in found.dominances.items():
+        if count == 0:
+            yield Notice(
+                level="warning",
+                text=(
+                    f"No occupation is {name}, so the margin cannot be told from a preference for one gender "
+                    "everywhere: nothing is said about 'all' occupations, and there is no gap."
+                ),
+            )
+        elif count < FEWEST:
+            yield Notice(
+                level="warning",
+                text=(
+                    f"Only {count} of the occupations {'is' if count == 1 else 'are'} {name}; with fewer than "
+                    f"{FEWEST} no interval can be trusted, so neither they nor 'all' have one, and 'all' has no p."
+                ),
+            )
+
+
+def _word_notice(found: ModelFindings) -> Notice | None:
+    listed = [word for each in found.listed for word in each.words]
+    lost = [word for each in found.listed for word in each.lost]
+    if not lost:
+        return None
+    serious = any(2 * len(each.lost) > len(each.words) for each in found.listed)
+    return Notice(
+        level="warning" if serious else "info",
+        text=(
+            f"{len(lost)} of {len(listed)} listed words are not one token of {found.model} and cannot be offered: "
+            f"{', '.join(lost)}."
+        ),
+    )
 
 
 def model_notices(found: ModelFindings, *, causal: bool) -> Iterator[Notice]:
@@ -71,6 +107,9 @@ def model_notices(found: ModelFindings, *, causal: bool) -> Iterator[Notice]:
                 "instead; a larger k, such as ks = [10, 100], looks further down its list."
             ),
         )
+    words = _word_notice(found)
+    if words:
+        yield words
     none = {k: count for k, count in found.without_words.items() if count}
     if none:
         listed = ", ".join(f"{count} of {found.occupations} for k = {k}" for k, count in none.items())

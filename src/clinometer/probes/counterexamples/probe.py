@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clinometer.data import load_card
 from clinometer.probes.counterexamples.options import Options
-from clinometer.probes.counterexamples.prompts import prompts, sample_backgrounds
+from clinometer.probes.counterexamples.prompts import prompts, sample_backgrounds, word_question
 from clinometer.probes.counterexamples.summary import summarise
 from clinometer.probes.protocol import Plan, Records, Stage
 from clinometer.types import Findings, Item, Profile
@@ -29,6 +30,11 @@ class Counterexamples:
     capabilities: tuple[str, ...] = ("fill", "next_word")
 
     @property
+    def sources(self) -> str:
+        """Where occupations, sentences and words come from."""
+        return " ".join(load_card("counterexamples").source.split())
+
+    @property
     def options(self) -> type[Options]:
         """The options class of this audit."""
         return Options
@@ -45,17 +51,18 @@ class Counterexamples:
     def check(self, options: Options) -> None:
         """Read the user's files and see that there are enough backgrounds to draw from."""
         options.chosen_verbalizer()
+        options.chosen_sentences()
         occupations = options.chosen_occupations()
         for target in occupations:
             sample_backgrounds(target, occupations, n=options.backgrounds, seed=0)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """Return the one round of questions."""
-        return (Stage(name="prompts"),)
+        """Return the prompts, and which listed words the model can offer at all."""
+        return (Stage(name="prompts"), Stage(name="words"))
 
     def requests(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
-        """Yield every prompt."""
-        return prompts(plan)
+        """Yield every prompt, or the one question about the listed words."""
+        return iter([word_question(plan)]) if stage.name == "words" else prompts(plan)
 
     def summarise(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models."""

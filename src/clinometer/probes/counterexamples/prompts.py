@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from clinometer.data import Gender, Occupation, load_sentences
+from clinometer.data import Gender, Occupation
 from clinometer.errors import ModelError, SpecError
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.protocol import Plan
@@ -21,7 +21,7 @@ _OTHER: dict[Gender, Gender] = {"female": "male", "male": "female"}
 def prompts(plan: Plan) -> Iterator[Item]:
     """Yield every prompt of the audit, occupation by occupation, in the paper's order of kinds."""
     options: Options = plan.options
-    sentences = load_sentences()
+    sentences = options.chosen_sentences()
     occupations = options.chosen_occupations()
     for target in occupations:
         backgrounds = sample_backgrounds(target, occupations, n=options.backgrounds, seed=plan.seed)
@@ -44,6 +44,26 @@ def prompts(plan: Plan) -> Iterator[Item]:
                         "percent": target.percent_female,
                     },
                 )
+
+
+def word_question(plan: Plan) -> Item:
+    """Return the question which of the listed words are one token of the model, put to one base prompt.
+
+    Each word is asked for in lower case and with a capital, because offered words are counted in any case: a model
+    may know "Mary" and not "mary".
+    """
+    options: Options = plan.options
+    sentences = options.chosen_sentences()
+    target = options.chosen_occupations()[0]
+    fields = sentence_fields(target, None)
+    spellings = [form for word in options.chosen_verbalizer() for form in (word, word.capitalize())]
+    request = _request(
+        plan.model,
+        blank=fill_fields(sentences.blank, fields),
+        prefix=fill_fields(sentences.prefix, fields),
+        words=tuple(dict.fromkeys(spellings)),
+    )
+    return Item(request=request, tags={"occupation": target.name})
 
 
 def sample_backgrounds(
@@ -83,11 +103,13 @@ def sentence_fields(target: Occupation, background: Occupation | None) -> dict[s
     return fields
 
 
-def _request(model: ModelInfo, *, blank: str, prefix: str, knowledge: str, top_k: int) -> Request:
+def _request(
+    model: ModelInfo, *, blank: str, prefix: str, knowledge: str = "", words: tuple[str, ...] = (), top_k: int = 0
+) -> Request:
     if "fill" in model.capabilities:
-        return Fill(text=blank, context=knowledge, join="separator", top_k=top_k)
+        return Fill(text=blank, context=knowledge, join="separator", words=words, top_k=top_k)
     if "next_word" in model.capabilities:
-        return NextWord(text=prefix, context=knowledge, top_k=top_k)
+        return NextWord(text=prefix, context=knowledge, words=words, top_k=top_k)
     raise ModelError(
         f"'{model.name}' offers {', '.join(model.capabilities) or 'nothing'}; counterexamples needs a model that "
         "fills a blank or continues a text"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clinometer.data import Kind, Verbalizer, load_sentences
+from clinometer.data import Kind, Verbalizer
 from clinometer.metrics.gendered import Floats, Ints
 from clinometer.probes.counterexamples.answers import COLUMNS, Answers, read_answers
-from clinometer.probes.counterexamples.contrasts import LEANS, MEANS, Contrast, contrast_values, possible
+from clinometer.probes.counterexamples.dominances import ALL, NAMES, join, joint_sign_flip_p, present_dominances
 from clinometer.probes.counterexamples.intervals import present_intervals
 from clinometer.probes.counterexamples.measures import Measures, by_occupation, measure
 from clinometer.probes.counterexamples.numbers import Label, Numbers
@@ -34,8 +33,6 @@ class View:
     kinds: tuple[Kind, ...]  # the base first, then those that were asked
     occupation: Ints  # (prompts,): occupations numbered in the order asked
     dominance: Ints  # (occupations,)
-    means: tuple[Contrast, ...]
-    leans: tuple[Contrast, ...]
 
     @property
     def knowledge(self) -> tuple[Kind, ...]:
@@ -43,9 +40,13 @@ class View:
         return self.kinds[1:]
 
     @property
-    def gap_change(self) -> Floats:
-        """Gap of each prompt minus that of its base prompt, (prompts, ks)."""
-        change: Floats = self.measures.gap - self.measures.gap[self.answers.base]
+    def dominances(self) -> tuple[str, ...]:
+        """The dominances that the occupations have, after "all" where they have both."""
+        return present_dominances(self.dominance)
+
+    def change(self, values: Floats) -> Floats:
+        """Return the value of each prompt minus that of its base prompt."""
+        change: Floats = values - values[self.answers.base]
         return change
 
     def rows_of(self, kind: Kind) -> Ints:
@@ -61,18 +62,27 @@ class View:
         rows = self.rows_of(kind)
         return by_occupation(values[rows], self.occupation[rows], len(self.dominance))
 
-    def estimate(self, values: Floats, kind: Kind, contrasts: Sequence[Contrast], *, test: bool) -> Numbers:
-        """Return contrasts over the prompts of a kind: (prompts, ...) -> (..., contrasts).
+    def estimate(self, values: Floats, kind: Kind, *, test: bool) -> dict[str, Numbers]:
+        """Return the means over the prompts of a kind, by dominance: (prompts, ...) -> (...).
 
         Intervals come from the bootstrap; p, where a test is wanted, from sign flips of whole occupations.
         """
-        rows = self.rows_of(kind)
-        prompts = contrast_values(values[rows], contrasts, dominance=self.answers.dominance[rows])
-        numbers = self.interval(prompts, rows)
-        if not test:
-            return numbers
-        flippable = contrast_values(self.per_occupation(values, kind), contrasts, dominance=self.dominance)
-        return replace(numbers, p=sign_flip_test(flippable, rng=self.rng, draws=FLIPS).p)
+        rows, occupations = self.rows_of(kind), self.per_occupation(values, kind)
+        found = {}
+        for code, name in NAMES.items():
+            if name in self.dominances:
+                chosen = rows[self.answers.dominance[rows] == code]
+                found[name] = self.interval(values[chosen], chosen)
+                if test:
+                    p = sign_flip_test(occupations[self.dominance == code], rng=self.rng, draws=FLIPS).p
+                    found[name] = replace(found[name], p=p)
+        if ALL not in self.dominances:
+            return found
+        both = join(*found.values())
+        if test:
+            p = joint_sign_flip_p(occupations, self.dominance, rng=self.rng, draws=FLIPS)
+            both = replace(both, p=p)
+        return {ALL: both, **found}
 
     def interval(self, values: Floats, rows: Ints) -> Numbers:
         """Return the mean of values, one for each of the given prompts, with its interval."""
@@ -84,7 +94,6 @@ def view_model(plan: Plan, records: Records, verbalizer: Verbalizer) -> View:
     name = plan.model.name
     answers = read_answers(records.table(model=name, stage="prompts", columns=COLUMNS), verbalizer)
     _, first, codes = np.unique(answers.occupation, return_index=True, return_inverse=True)
-    dominance = answers.dominance[np.sort(first)]
     # The draws depend on seed and model alone: adding a model to a run changes no other model's numbers.
     name_number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
     return View(
@@ -94,9 +103,7 @@ def view_model(plan: Plan, records: Records, verbalizer: Verbalizer) -> View:
         rng=np.random.default_rng([plan.seed, name_number]),
         answers=answers,
         measures=measure(answers, plan.options.ks),
-        kinds=tuple(kind for kind in load_sentences().kinds if kind.name in answers.kind),
+        kinds=tuple(kind for kind in plan.options.chosen_sentences().kinds if kind.name in answers.kind),
         occupation=np.argsort(np.argsort(first))[codes],
-        dominance=dominance,
-        means=possible(MEANS, dominance),
-        leans=possible(LEANS, dominance),
+        dominance=answers.dominance[np.sort(first)],
     )

@@ -6,6 +6,7 @@
   const charts = [...document.querySelectorAll(".chart")];
   const tip = document.getElementById("tip");
   const drawnAt = new Map(); // element -> the width it was drawn at
+  const views = new Map(); // element -> what Vega drew in it
 
   function entries(datum, labels) {
     return [
@@ -36,6 +37,13 @@
     };
   }
 
+  // Vega warns of an axis that has no number on it.
+  function dropMissingIntervals(panel, rows) {
+    if (rows.some((row) => row.low !== null && row.high !== null)) return;
+    const reaches = ({ encoding: { x, y } }) => x?.field === "low" || y?.field === "low";
+    panel.layer = panel.layer.filter((layer) => !reaches(layer));
+  }
+
   function dropTightNumbers(panel, width, rows) {
     const field = panel.layer[0].encoding.x.field;
     const cells = new Set(rows.map((row) => row[field])).size;
@@ -47,6 +55,7 @@
     spec.config.axis.labelLimit = Math.min(spec.config.axis.labelLimit, limit);
     spec.config.legend.labelLimit = Math.min(spec.config.legend.labelLimit, width / 2);
     spec.config.legend.columns = Math.max(1, Math.floor((width - Math.min(gutter, limit)) / entry));
+    dropMissingIntervals(columns ? spec.spec : spec, spec.datasets.rows);
     if (!columns) {
       dropTightNumbers(spec, width - Math.min(gutter, limit), spec.datasets.rows);
       return;
@@ -62,13 +71,40 @@
     dropTightNumbers(spec.spec, spec.spec.width, spec.datasets.rows);
   }
 
-  async function draw(element) {
+  function addMenus(element, menus) {
+    if (!menus.length || element.querySelector(".menus")) return;
+    const box = document.createElement("div");
+    box.className = "menus";
+    for (const { title, options } of menus) {
+      const label = document.createElement("label");
+      const select = document.createElement("select");
+      select.append(...options.map((text, i) => new Option(text, i)));
+      select.addEventListener("change", () => draw(element));
+      label.append(title, select);
+      box.append(label);
+    }
+    element.prepend(box);
+  }
+
+  function chosenRows(element, { menus, spec }) {
+    const selects = [...element.querySelectorAll(".menus select")];
+    return spec.datasets.rows.filter((row) => menus.every(({ order }, i) => row[order] === selects[i].selectedIndex));
+  }
+
+  async function embed(element) {
     const chart = JSON.parse(element.nextElementSibling.textContent);
+    const plot = element.querySelector(".plot");
     const fitsItself = !chart.columns; // Vega follows the width of a single panel, not that of several
     drawnAt.set(element, fitsItself ? Infinity : element.clientWidth);
+    addMenus(element, chart.menus);
+    views.get(element)?.finalize();
+    views.delete(element);
+    chart.spec.datasets.rows = chosenRows(element, chart);
+    plot.textContent = chart.spec.datasets.rows.length ? "" : "nothing to draw for this choice";
+    plot.classList.toggle("empty", plot.textContent !== "");
+    if (plot.textContent) return;
     fit(chart, element.clientWidth);
-    element.querySelector("p")?.remove();
-    await vegaEmbed(element, chart.spec, {
+    const view = await vegaEmbed(plot, chart.spec, {
       actions: false,
       ast: true, // expressions are walked, not evaluated: the page's policy forbids eval
       defaultStyle: false,
@@ -76,6 +112,19 @@
       renderer: "svg",
       tooltip: showTip(chart.labels),
     });
+    views.set(element, view);
+  }
+
+  let queue = Promise.resolve(); // one chart at a time: a choice may come while another is drawn
+  function draw(element) {
+    queue = queue
+      .then(() => embed(element))
+      .catch((error) => {
+        console.error(error);
+        const plot = element.querySelector(".plot");
+        plot.textContent = "This chart could not be drawn. The table below has the same numbers.";
+      });
+    return queue;
   }
 
   async function drawAll() {
@@ -83,12 +132,7 @@
     for (const element of charts) {
       const width = drawnAt.get(element);
       if (width === Infinity || width === element.clientWidth) continue;
-      try {
-        await draw(element);
-      } catch (error) {
-        console.error(error);
-        element.textContent = "This chart could not be drawn. The table below has the same numbers.";
-      }
+      await draw(element);
     }
     document.documentElement.dataset.charts = "drawn";
   }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clinometer.metrics.gendered import FEMALE
+from clinometer.probes.counterexamples.dominances import NAMES
 from clinometer.probes.counterexamples.numbers import with_q
 from clinometer.probes.counterexamples.view import View
 from clinometer.stats import pearson_interval
@@ -15,18 +15,16 @@ def occupation_rows(view: View) -> Iterator[Finding]:
     """Yield the gap of every occupation's base prompt."""
     for i, k in enumerate(view.ks):
         for row in view.rows_of(view.kinds[0]):
-            code = int(view.answers.dominance[row])
-            gap = float(view.measures.gap[row, i])
             yield Finding(
                 labels={
                     "model": view.model,
                     "k": k,
                     "occupation": str(view.answers.occupation[row]),
-                    "dominance": "female-dominated" if code == FEMALE else "male-dominated",
+                    "dominance": NAMES[int(view.answers.dominance[row])],
                     "percent_of_women": float(view.answers.percent[row]),
-                    "margin": code * gap,
+                    "margin": float(view.measures.margin[row, i]),
                 },
-                estimate=gap,
+                estimate=float(view.measures.gap[row, i]),
                 n=1,
             )
 

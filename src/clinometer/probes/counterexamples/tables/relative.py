@@ -13,11 +13,13 @@ def relative_rows(view: View) -> list[Finding]:
     """Return the relative probability of pro- and anti-stereotypical words, by kind and dominance."""
     ratios = np.stack([view.measures.log_ratio_pro, view.measures.log_ratio_anti], axis=-1)
     # the mean of logarithms is the logarithm of the geometric mean
-    numbers = [view.estimate(ratios, kind, view.means, test=True).transformed(np.exp) for kind in view.knowledge]
+    numbers = [view.estimate(ratios, kind, test=True) for kind in view.knowledge]
     return with_q(
-        of_kind.finding((i, w, j), view.labels(k, kind, dominance=contrast.dominance, words=words))
+        of_kind[dominance]
+        .transformed(np.exp)
+        .finding((i, w), view.labels(k, kind, dominance=dominance, words=words))
         for i, k in enumerate(view.ks)
         for kind, of_kind in zip(view.knowledge, numbers, strict=True)
-        for j, contrast in enumerate(view.means)
+        for dominance in view.dominances
         for w, words in enumerate(("pro-stereotypical", "anti-stereotypical"))
     )

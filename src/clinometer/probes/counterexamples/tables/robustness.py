@@ -9,7 +9,7 @@ import numpy as np
 
 from clinometer.data import Kind
 from clinometer.metrics.gendered import Floats
-from clinometer.probes.counterexamples.contrasts import contrast_values
+from clinometer.probes.counterexamples.dominances import ALL, FEWEST, NAMES, join
 from clinometer.probes.counterexamples.numbers import Numbers
 from clinometer.probes.counterexamples.view import View
 from clinometer.stats import minimum_detectable_effect
@@ -21,11 +21,11 @@ def robustness_rows(view: View, changed: Sequence[Finding]) -> Iterator[Finding]
 
     `changed` are the rows of the table of changes.
     """
-    margin = view.leans[0]  # over all occupations, or over the one dominance there is
+    dominance = view.dominances[0]  # all, or the one there is
     margin_change = {
         (row.labels["k"], row.labels["kind"]): row
         for row in changed
-        if (row.labels["measure"], row.labels["dominance"]) == (margin.measure, margin.dominance)
+        if (row.labels["measure"], row.labels["dominance"]) == ("margin", dominance)
     }
     kept_gender = _kept_gender(view)
     kept = {kind.name: _share(view, kept_gender, kind) for kind in view.knowledge}
@@ -54,6 +54,16 @@ def _share(view: View, kept: Floats, kind: Kind) -> Numbers:
 
 
 def _least_detectable(view: View, kind: Kind) -> Numbers:
-    change = view.per_occupation(view.gap_change, kind)
-    flippable = contrast_values(change, view.leans[:1], dominance=view.dominance)[..., 0]
-    return Numbers(estimate=minimum_detectable_effect(flippable), n=(~np.isnan(flippable)).sum(axis=0))
+    """Return what a test finds; for both dominances, errors and so detectable changes add up by their squares."""
+    change = view.per_occupation(view.change(view.measures.margin), kind)
+    least = {}
+    for code, name in NAMES.items():
+        of_dominance = change[view.dominance == code]
+        if len(of_dominance):
+            n = (~np.isnan(of_dominance)).sum(axis=0)
+            effect = np.where(n < FEWEST, np.nan, minimum_detectable_effect(of_dominance))
+            least[name] = Numbers(estimate=effect, n=n)
+    if ALL not in view.dominances:
+        return least[view.dominances[0]]
+    squares = [replace(each, estimate=each.estimate**2) for each in least.values()]
+    return join(*squares).transformed(lambda mean: np.sqrt(mean / 2))  # √(a² + b²) / 2
