@@ -46,7 +46,7 @@ def test_a_model_that_is_nowhere(clinometer, tmp_path):
 
 
 def test_the_second_model_is_checked_before_the_first_is_asked(clinometer, tmp_path):
-    refuses(clinometer("audit", "builtin:causal", "nobody/no-such-model"), "nobody/no-such-model")
+    refuses(clinometer("audit", "builtin:masked", "nobody/no-such-model"), "nobody/no-such-model")
     nothing_written(tmp_path)
 
 

@@ -169,7 +169,8 @@ def _limits(estimate: FloatArray, error: FloatArray, moved: Draws, *, null: floa
         p = _two_sided(pivots, (estimate - null) / error)
 
     flat = (moved.errors == 0).sum(axis=0)
-    percentile = (flat + 1 >= (draws + 1) * alpha / 2) & ~np.isnan(error)
+    # 1 − 0.95 is a little more than 0.05: without the slack, an infinite draw could stand right at the quantile
+    percentile = (flat + 1 >= (draws + 1) * alpha / 2 - 1e-9) & ~np.isnan(error)
     if percentile.any():
         # These draws have many ties, some of them at the null itself: rounding must not decide on which side.
         centred = moved.means[:, percentile] + (estimate[percentile] - null)
