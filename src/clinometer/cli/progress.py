@@ -51,7 +51,7 @@ class _Lines:
         self._label, self._total, self._done, self._fresh = label, total, done, 0
         self._start = self._last = time.monotonic()
         kept = f", {done:,} already recorded" if done else ""
-        _say(f"{label}: {total:,} requests{kept}")
+        _say(f"{label}: {total:,} request{'s' if total != 1 else ''}{kept}")
 
     def advance(self, count: int) -> None:
         self._fresh += count
