@@ -116,6 +116,12 @@ def test_the_conversion_that_is_offered_works(copy, tmp_path, monkeypatch):
     assert load_model("converted", device="cpu").info.parameters == before
 
 
+def test_an_adapter_is_not_a_model(copy):
+    folder = copy()
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "elsewhere"}')
+    assert "is an adapter" in refused(folder)
+
+
 def test_no_weights(copy):
     folder = copy()
     (folder / "model.safetensors").unlink()

@@ -197,6 +197,11 @@ def _download(spec: ModelSpec) -> Path:
 
 
 def _require_safe_weights(folder: Path, name: str) -> None:
+    if (folder / "adapter_config.json").exists():  # transformers would fetch and load the model it was made for
+        raise ModelError(
+            f"{name!r} is an adapter (it has adapter_config.json), not a whole model;"
+            " merge it with peft's merge_and_unload(), save the result and give that folder"
+        )
     if not (folder / "config.json").exists():
         raise ModelError(
             f"no model in {name!r}: there is no config.json in that folder;"
