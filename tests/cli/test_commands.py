@@ -124,7 +124,7 @@ def test_a_run_with_a_relative_model_is_resumed_from_another_folder(models, clin
     monkeypatch.chdir(elsewhere)
     result = clinometer("resume", "../run")
     assert result.code == 0, result
-    assert "580 asked" in result.err or "asked in" in result.err
+    assert " asked in " in result.err
     assert RunFolder.open(tmp_path / "run").models[0].name == "mine"
 
 

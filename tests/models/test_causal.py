@@ -386,10 +386,13 @@ def test_temperature_zero_is_greedy(model, network, tokenizer):
 @pytest.mark.parametrize("family", CAUSAL)
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 def test_sampled_tokens_follow_the_softmax(model, network, tokenizer, temperature):
-    n, begin, size = 20_000, tokenizer("The nurse")["input_ids"], network.config.vocab_size
-    end = network.config.eos_token_id
-    prompt = model._prompt(Sample(prefix="The nurse", n=n, max_new_tokens=2, temperature=temperature))
-    rows = model._sampler._continue([prompt])[0]
+    begin, size, end = tokenizer("The nurse")["input_ids"], network.config.vocab_size, network.config.eos_token_id
+    each, seeds = 20_000, range(4)
+    n = each * len(seeds)
+    rows = []
+    for seed in seeds:
+        sample = Sample(prefix="The nurse", n=each, max_new_tokens=2, temperature=temperature, seed=seed)
+        rows += model._sampler._continue([model._prompt(sample)])[0]
 
     @torch.no_grad()
     def expected(temperature):
@@ -408,8 +411,9 @@ def test_sampled_tokens_follow_the_softmax(model, network, tokenizer, temperatur
         rest = n - seen[often].sum(), n - wanted[often].sum()
         return chisquare([*seen[often], rest[0]], [*wanted[often], rest[1]]).pvalue
 
-    # Eight tables over all cases: by chance one is below 0.001 in fewer than one of a hundred choices of the seed.
-    right, wrong = expected(temperature), expected(temperature * 1.25)
+    # Eight tables over all cases: by chance one is below 0.001 in fewer than one of a hundred choices of seeds.
+    # So many draws show a temperature that is a tenth off.
+    right, wrong = expected(temperature), expected(temperature * 1.1)
     for step in range(2):
         assert pvalue(step, right[step]) > 1e-3
         assert pvalue(step, wrong[step]) < 1e-6  # it can fail

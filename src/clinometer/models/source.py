@@ -15,11 +15,9 @@ import torch
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 
 from clinometer.errors import ModelError, nearest
-from clinometer.models.builtin import folder_of, known_checksum
+from clinometer.models.builtin import PREFIX, folder_of, known_checksum
 from clinometer.models.reasons import reason
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
-
-BUILTIN = "builtin:"
 
 # What is fetched from the hub. Pickled weights are never fetched; Python files only with the user's permission.
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.tiktoken", "*.jinja"]
@@ -150,7 +148,7 @@ def pick_device(device: str) -> torch.device:
 
 
 def _folder_of(spec: ModelSpec) -> Path:
-    if spec.name.startswith(BUILTIN):
+    if spec.name.startswith(PREFIX):
         return folder_of(spec.name)
     folder = Path(spec.name).expanduser()
     if folder.is_dir():
