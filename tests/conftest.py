@@ -14,3 +14,5 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side, and tin
 os.environ.setdefault(
     "CLINOMETER_CACHE", str(Path(tempfile.gettempdir()) / f"clinometer-test-cache-{os.getuid()}")
 )
+# what the person who runs the tests has added to their own data folder must not change a finding
+os.environ["CLINOMETER_DATA"] = str(Path(tempfile.gettempdir()) / f"clinometer-test-data-{os.getuid()}")

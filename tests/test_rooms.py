@@ -28,7 +28,7 @@ OURS = {
     "store": {"types", "errors", "models.protocols"},
     "engine": {"types", "errors", "models", "store"},
     "report": {"types", "errors", "store", "stats"},
-    "auditing": {"types", "errors", "spec", "models", "probes", "store", "engine"},
+    "auditing": {"types", "errors", "spec", "data", "models", "probes", "store", "engine"},
     "front": {"types", "errors", "spec", "models", "probes", "store", "engine", "report", "auditing"},
     "cli": {
         "__init__",

@@ -61,6 +61,9 @@ class ModelInfo:
     parameters: int = 0
     window: int = 0  # the longest sequence in tokens; 0: no limit known
     settings: Mapping[str, str] = field(default_factory=dict)  # whatever else changes answers: a label map, …
+    # Of a checkpoint that Clinometer made, as its card says: "base" (weights checksum of the model it began with),
+    # "method", "data", "amount", "seed". Tells which models of a run are before and after; changes no answer.
+    tuning: Mapping[str, str] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
 import polars as pl
 
+from clinometer.data.user_folder import added_file
 from clinometer.errors import StoreError
+from clinometer.probes import get_probe
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.spec import build, parse_spec, with_files
 from clinometer.store import INPUTS, RunFolder, StageKey
@@ -57,6 +60,19 @@ def labels_of(models: Sequence[ModelSpec]) -> list[str]:
     return [
         name if count[name] == 1 else f"{name} ({model.dtype})" for model, name in zip(models, names, strict=True)
     ]
+
+
+def with_user_data(spec: AuditSpec) -> AuditSpec:
+    """Return the spec with data sets that the user has added, where an audit uses one and no file is named."""
+    options = dict(spec.options)
+    for name in spec.probes:
+        probe = get_probe(name)
+        given = spec.options.get(name, {})
+        added = {option: added_file(dataset) for option, dataset in probe.user_data.items() if option not in given}
+        found = {option: str(file) for option, file in added.items() if file is not None}
+        if found:
+            options[name] = {**found, **given}
+    return replace(spec, options=options)
 
 
 def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:

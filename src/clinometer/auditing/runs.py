@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clinometer.auditing.checks import check_capabilities, check_first_requests, check_place, check_spec
-from clinometer.auditing.plans import RunRecords, plans_of, spec_of, with_inputs
+from clinometer.auditing.plans import RunRecords, plans_of, spec_of, with_inputs, with_user_data
 from clinometer.auditing.pool import Execution, ModelPool
 from clinometer.engine import AnswerCache, Progress, RequestIdentity, Silent, count_missing, run_stage
 from clinometer.engine.provenance import describe_machine
@@ -28,7 +28,7 @@ def start_audit(
     progress: Progress | None = None,
 ) -> RunFolder:
     """Make a new run folder and complete it. `loaded` are models that are in memory already, by name."""
-    spec = with_folders(spec, base=Path.cwd())
+    spec = with_user_data(with_folders(spec, base=Path.cwd()))
     check_spec(spec)
     refuse_occupied(folder)
     check_place(folder)

@@ -17,6 +17,7 @@ from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 from clinometer.errors import ModelError, nearest
 from clinometer.models.builtin import PREFIX, folder_of, known_checksum
 from clinometer.models.reasons import reason
+from clinometer.models.tuning import tuning_of
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
 # What is fetched from the hub. Pickled weights are never fetched; Python files only with the user's permission.
@@ -121,6 +122,7 @@ def describe(
         parameters=parameters,
         window=window,
         settings={"config": config_checksum(source.folder), **(settings or {})},
+        tuning=tuning_of(source.folder),
     )
 
 

@@ -75,6 +75,14 @@ class Probe(Protocol):
         ...
 
     @property
+    def user_data(self) -> Mapping[str, str]:
+        """Which `_file` options are filled from the user's data folder when nothing is said: option -> data set.
+
+        The names of the data sets are those of `clinometer data`.
+        """
+        ...
+
+    @property
     def profiles(self) -> Mapping[Profile, Mapping[str, Any]]:
         """What each profile sets instead of the defaults."""
         ...

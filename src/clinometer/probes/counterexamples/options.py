@@ -17,6 +17,7 @@ from clinometer.data import (
     read_verbalizer,
 )
 from clinometer.errors import SpecError, nearest
+from clinometer.probes.option_checks import is_whole, wrong_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,22 +34,36 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.occupations not in ("all", "winobias"):
-            raise _wrong("occupations", self.occupations, nearest(str(self.occupations), ("all", "winobias")))
+            raise wrong_option(
+                "counterexamples",
+                "occupations",
+                self.occupations,
+                nearest(str(self.occupations), ("all", "winobias")),
+            )
         for name in ("occupations_file", "knowledge_file", "verbalizer_file"):
             if not isinstance(getattr(self, name), str):
                 raise _wrong(name, getattr(self, name), "expected the path of a file")
-        if not _is_whole(self.backgrounds, low=0):
-            raise _wrong("backgrounds", self.backgrounds, "expected a whole number, 0 or more")
-        if not _is_whole(self.draws, low=100, high=100_000):
-            raise _wrong("draws", self.draws, "expected a whole number from 100 to 100000")
+        if not is_whole(self.backgrounds, low=0):
+            raise wrong_option(
+                "counterexamples", "backgrounds", self.backgrounds, "expected a whole number, 0 or more"
+            )
+        if not is_whole(self.draws, low=100, high=100_000):
+            raise wrong_option(
+                "counterexamples", "draws", self.draws, "expected a whole number from 100 to 100000"
+            )
         ks = self.ks
         if (
             not isinstance(ks, list | tuple)
             or not ks
-            or not all(_is_whole(k, low=1, high=1000) for k in ks)
+            or not all(is_whole(k, low=1, high=1000) for k in ks)
             or len(set(ks)) < len(ks)
         ):
-            raise _wrong("ks", ks, "expected a list of different whole numbers from 1 to 1000, such as [3, 5, 10]")
+            raise wrong_option(
+                "counterexamples",
+                "ks",
+                ks,
+                "expected a list of different whole numbers from 1 to 1000, such as [3, 5, 10]",
+            )
         object.__setattr__(self, "ks", tuple(sorted(ks)))  # a spec file gives a list
 
     def chosen_occupations(self) -> tuple[Occupation, ...]:
@@ -66,9 +81,5 @@ class Options:
         return read_verbalizer(self.verbalizer_file) if self.verbalizer_file else load_verbalizer()
 
 
-def _is_whole(value: object, *, low: int, high: float = float("inf")) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
 def _wrong(option: str, value: object, hint: str) -> SpecError:
-    return SpecError(f"counterexamples: {option} = {value!r} is not valid; {hint}")
+    return wrong_option("counterexamples", option, value, hint)

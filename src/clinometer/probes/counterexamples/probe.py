@@ -40,6 +40,11 @@ class Counterexamples:
         return Options
 
     @property
+    def user_data(self) -> Mapping[str, str]:
+        """This audit takes nothing from the user's data folder."""
+        return {}
+
+    @property
     def profiles(self) -> Mapping[Profile, Mapping[str, Any]]:
         """What each profile sets instead of the defaults."""
         return {

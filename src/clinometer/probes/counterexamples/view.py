@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from clinometer.probes.counterexamples.answers import COLUMNS, Answers, read_ans
 from clinometer.probes.counterexamples.dominances import ALL, NAMES, join, joint_sign_flip_p, present_dominances
 from clinometer.probes.counterexamples.intervals import present_intervals
 from clinometer.probes.counterexamples.measures import Measures, by_occupation, measure
-from clinometer.probes.counterexamples.numbers import Label, Numbers
+from clinometer.probes.numbers import Label, Numbers, model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.stats import sign_flip_test
 
@@ -94,13 +93,11 @@ def view_model(plan: Plan, records: Records, verbalizer: Verbalizer) -> View:
     name = plan.model.name
     answers = read_answers(records.table(model=name, stage="prompts", columns=COLUMNS), verbalizer)
     _, first, codes = np.unique(answers.occupation, return_index=True, return_inverse=True)
-    # The draws depend on seed and model alone: adding a model to a run changes no other model's numbers.
-    name_number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
     return View(
         model=name,
         ks=plan.options.ks,
         draws=plan.options.draws,
-        rng=np.random.default_rng([plan.seed, name_number]),
+        rng=model_rng(plan.seed, name),
         answers=answers,
         measures=measure(answers, plan.options.ks),
         kinds=tuple(kind for kind in plan.options.chosen_sentences().kinds if kind.name in answers.kind),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinometer.probes.counterexamples.numbers import with_q
 from clinometer.probes.counterexamples.view import View
+from clinometer.probes.numbers import with_q
 from clinometer.types import Finding
 
 

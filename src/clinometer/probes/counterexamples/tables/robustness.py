@@ -10,8 +10,8 @@ import numpy as np
 from clinometer.data import Kind
 from clinometer.metrics.gendered import Floats
 from clinometer.probes.counterexamples.dominances import ALL, FEWEST, NAMES, join
-from clinometer.probes.counterexamples.numbers import Numbers
 from clinometer.probes.counterexamples.view import View
+from clinometer.probes.numbers import Numbers
 from clinometer.stats import minimum_detectable_effect
 from clinometer.types import Finding
 

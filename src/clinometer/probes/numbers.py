@@ -1,17 +1,20 @@
-"""Turns arrays of estimates into rows of findings."""
+"""What the audits share on the way from arrays of estimates to rows of findings."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from clinometer.metrics.gendered import Floats, Ints
 from clinometer.stats import benjamini_hochberg
 from clinometer.types import Finding
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Label = str | int | float
 
 
@@ -47,3 +50,13 @@ def with_q(rows: Iterable[Finding]) -> list[Finding]:
     given = list(rows)
     q = benjamini_hochberg([row.p for row in given])
     return [replace(row, q=float(value)) for row, value in zip(given, q, strict=True)]
+
+
+def model_rng(seed: int, model: str) -> np.random.Generator:
+    """Return the generator for one model's numbers: adding a model to a run changes no other model's.
+
+    >>> model_rng(0, "bert").integers(100) == model_rng(0, "bert").integers(100)
+    True
+    """
+    name_number = int.from_bytes(hashlib.sha256(model.encode()).digest()[:8], "big")
+    return np.random.default_rng([seed, name_number])
