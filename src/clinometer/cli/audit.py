@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from clinometer.cli.arguments import BatchTokensOption, CacheOption, DeviceOption, QuietOption
 from clinometer.errors import SpecError
-from clinometer.types import SPEC_VERSION
-
-if TYPE_CHECKING:
-    from clinometer.types import AuditSpec
-
-# who is audited when nobody is named, by what the audits need
-DEFAULT_MODELS = {"fill": "builtin:masked", "sample": "builtin:causal"}
 
 
 def audit(
@@ -44,6 +36,31 @@ def audit(
             "--set", help="probe.option=value, such as counterexamples.backgrounds=3.", show_default=False
         ),
     ] = None,
+    template: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="sentiment_words: a prompt with [MASK]; repeat it to see how the verdicts change.",
+            show_default=False,
+        ),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(help="sentiment_words: label words, such as great/terrible; repeatable.", show_default=False),
+    ] = None,
+    reviews: Annotated[
+        str | None, typer.Option(help="sentiment_words: a file of labelled reviews.", show_default=False)
+    ] = None,
+    neutral: Annotated[
+        str | None,
+        typer.Option(help="sentiment_words: neutral words (MPQA .tff, or CSV word,label).", show_default=False),
+    ] = None,
+    label_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a classifier's labels mean: MODEL:LABEL_0=negative,LABEL_1=positive; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     trust_remote_code: Annotated[
         list[str] | None,
         typer.Option(help="Run the code that this model brings; name the model; repeatable.", show_default=False),
@@ -63,25 +80,29 @@ def audit(
     """Audit language models and write a report."""
     described = {
         "MODEL": model, "--probe": probe, "--profile": profile, "--seed": seed, "--dtype": dtype, "--set": set_,
-        "--trust-remote-code": trust_remote_code,
+        "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
+        "--label-map": label_map, "--trust-remote-code": trust_remote_code,
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
     if spec is not None and both:
         raise SpecError(f"--spec says it all; leave out {', '.join(both)} or put it into {spec}")
 
     # heavy imports below: `clinometer --help` must not wait for them
+    from clinometer.cli.spec_options import default_models, spec_from_options
     from clinometer.spec import read_spec
 
     if spec is not None:
         wanted = read_spec(spec)
     else:
-        wanted = _spec_from_options(
-            models=model or _default_models(probe),
+        wanted = spec_from_options(
+            models=model or default_models(probe),
             probes=probe,
             profile=profile or "standard",
             seed=seed or 0,
             dtype=dtype or "auto",
             settings=set_ or [],
+            shortcuts={"templates": template, "labels": labels, "reviews_file": reviews, "neutral_file": neutral},
+            label_maps=label_map or [],
             trusted=trust_remote_code or [],
         )
 
@@ -94,58 +115,3 @@ def audit(
     finish_run(
         place, lambda progress: start_audit(wanted, place, execution=execution, progress=progress), quiet=quiet
     )
-
-
-def _default_models(names: list[str] | None) -> list[str]:
-    """Return the built-in models that the audits can ask, each once."""
-    from clinometer.probes import PROBES, get_probe
-
-    chosen: dict[str, None] = {}
-    for name in names or sorted(PROBES):
-        capabilities = get_probe(name).capabilities
-        chosen |= dict.fromkeys(model for need, model in DEFAULT_MODELS.items() if need in capabilities)
-    return list(chosen)
-
-
-def _spec_from_options(
-    *,
-    models: list[str],
-    probes: list[str] | None,
-    profile: str,
-    seed: int,
-    dtype: str,
-    settings: list[str],
-    trusted: list[str],
-) -> AuditSpec:
-    from clinometer.probes import PROBES
-    from clinometer.spec import build
-    from clinometer.types import AuditSpec
-
-    for name in trusted:
-        if name not in models:
-            raise SpecError(f"--trust-remote-code {name}: this model is not audited; audited: {', '.join(models)}")
-    values: dict[str, Any] = {
-        "version": SPEC_VERSION,
-        "probes": probes or sorted(PROBES),
-        "models": [{"name": name, "dtype": dtype, "trust_remote_code": name in trusted} for name in models],
-        "profile": profile,
-        "seed": seed,
-        "options": {},
-    }
-    for setting in settings:
-        target, equals, value = setting.partition("=")
-        probe, dot, option = target.partition(".")
-        if not (equals and dot and probe and option):
-            raise SpecError(
-                f"--set {setting!r}: expected probe.option=value, such as counterexamples.backgrounds=3"
-            )
-        values["options"].setdefault(probe, {})[option] = _toml_value(value)
-    return build(AuditSpec, values, where="command line")
-
-
-def _toml_value(text: str) -> Any:
-    """Read a value as TOML does; a bare word is a string."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text

@@ -1,0 +1,51 @@
+"""What stands on the command line becomes the spec that it means."""
+
+from __future__ import annotations
+
+import pytest
+
+from clinometer.cli.spec_options import spec_from_options
+from clinometer.errors import SpecError
+
+
+def spec(**changes):
+    plain = {
+        "models": ["org/a", "builtin:masked"], "probes": ["counterexamples"], "profile": "quick", "seed": 0,
+        "dtype": "auto", "settings": [], "shortcuts": {}, "label_maps": [], "trusted": [],
+    }  # fmt: skip
+    return spec_from_options(**{**plain, **changes})
+
+
+def test_a_label_map_belongs_to_the_model_that_it_names():
+    found = spec(label_maps=["org/a:LABEL_0=negative,LABEL_1=positive", "builtin:masked:x y=neutral"])
+    assert dict(found.models[0].label_map) == {"LABEL_0": "negative", "LABEL_1": "positive"}
+    assert dict(found.models[1].label_map) == {"x y": "neutral"}
+
+
+def test_one_model_need_not_be_named_in_a_label_map():
+    found = spec(models=["org/a"], label_maps=["0=negative,1=positive"])
+    assert dict(found.models[0].label_map) == {"0": "negative", "1": "positive"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("org/a", "expected MODEL:"),
+        ("LABEL_0=negative", "say of which model"),
+        ("org/b:LABEL_0=negative", "'org/b' is not audited"),
+        ("org/a:LABEL_0=negative,LABEL_1", "'LABEL_1' is not LABEL=class"),
+    ],
+)
+def test_a_label_map_that_cannot_be_read(given, words):
+    with pytest.raises(SpecError, match=words):
+        spec(label_maps=[given])
+
+
+def test_flags_of_one_audit_become_its_options():
+    found = spec(shortcuts={"templates": ["It was [MASK]."], "reviews_file": None})
+    assert found.options == {"sentiment_words": {"templates": ["It was [MASK]."]}}
+
+
+def test_an_option_by_flag_and_by_set_is_refused():
+    with pytest.raises(SpecError, match=r"sentiment_words\.labels is given twice"):
+        spec(settings=["sentiment_words.labels=good/bad"], shortcuts={"labels": ["great/terrible"]})
