@@ -3,6 +3,7 @@
 from clinometer.stats.agreement import Kappa, RaterPair, cohens_kappa, pairwise_kappa
 from clinometer.stats.bootstrap import Interval, cluster_bootstrap
 from clinometer.stats.correlation import Correlation, pearson_interval
+from clinometer.stats.jackknife import JackknifeInterval, jackknife_correlation
 from clinometer.stats.multiple import benjamini_hochberg
 from clinometer.stats.permutation import (
     PermutationResult,
@@ -11,20 +12,32 @@ from clinometer.stats.permutation import (
     sign_flip_test,
 )
 from clinometer.stats.power import minimum_detectable_effect
+from clinometer.stats.shares import ShareInterval, paired_share_interval, share_interval
+from clinometer.stats.single_case import SingleCase, single_case_test
+from clinometer.stats.two_groups import two_group_bootstrap, two_group_permutation
 
 __all__ = [
     "Correlation",
     "Interval",
+    "JackknifeInterval",
     "Kappa",
     "PermutationResult",
     "RaterPair",
+    "ShareInterval",
+    "SingleCase",
     "benjamini_hochberg",
     "cluster_bootstrap",
     "cohens_kappa",
     "difference_of_means",
+    "jackknife_correlation",
     "minimum_detectable_effect",
+    "paired_share_interval",
     "pairwise_kappa",
     "pearson_interval",
     "permutation_test",
+    "share_interval",
     "sign_flip_test",
+    "single_case_test",
+    "two_group_bootstrap",
+    "two_group_permutation",
 ]

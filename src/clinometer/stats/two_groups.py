@@ -1,0 +1,231 @@
+"""Two independent groups of items, such as positive and negative reviews: intervals and tests for many columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from clinometer.stats._clusters import FloatArray, IntArray, as_columns, group_items
+from clinometer.stats._resampling import Draws, resample
+from clinometer.stats._studentized import STEP, Statistic, check_draws, deviations_from, function_of_means, limits
+from clinometer.stats.bootstrap import Interval
+from clinometer.stats.permutation import PermutationResult, permutation_test
+
+TwoGroupStatistic = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def two_group_bootstrap(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    statistic: TwoGroupStatistic | None = None,
+    null: float = 0.0,
+    draws: int = 1999,
+    level: float = 0.95,
+) -> Interval:
+    """Give the difference of two groups' means, or a smooth function of them, an interval.
+
+    Each draw resamples the items of either group on its own, all columns together, and is studentized as in
+    `cluster_bootstrap`; but both ends lie equally far from the estimate:
+
+        θ ± q · s,   q the 1 − α quantile of |t*|,   t* = (θ* − θ) / s*
+        s² = Σ_i ℓ_i² / (n (n − 1)), summed over both groups
+
+    with n items in a group and ℓ_i the influence of item i on the statistic (for the difference of means, its
+    distance from the mean of its group); s* is the same formula on the draw. The groups may differ in size and in
+    spread. `p` is the share of draws with |t*| at least as large as the observed, and agrees with the interval.
+
+    Why symmetric: which group happens to hold the largest of many skewed values decides the tails of t*. With a
+    quantile for each tail, 90–92 % of intervals cover when both groups are exp(normal) with one mean (σ = 1, 100
+    items; σ = 1.5, 400 items), and 85–89 % for an effect as in the last example; symmetric ones 96 % and 94–97 %.
+    By simulation they cover 93–97 % for 20 to 2,000 items, normal, 0/1, Beta or exp(normal) with σ ≤ 1, equal or
+    unequal in size and spread. Too short when one group alone is far more skewed: 90 % for σ = 1.5 against σ = 0.5
+    with 400 items (94 % with 2,000), 90 % for σ = 2 against σ = 1 with 2,000. Too long where the statistic has a
+    kink: 97–98 % for an effect of 0 whose unit is the deviation of the group with the smaller mean.
+    Hall, On Symmetric Bootstrap Confidence Intervals (J. R. Statist. Soc. B, 1988).
+
+    Values that never differ give an interval of no length; a group with fewer than two values gives none (NaN),
+    and so does a statistic that is undefined or infinite in more than 1 − `level` of the draws.
+
+    Args:
+        first: (items,) or (items, ...), NaN is missing: left out of its own column's mean and of `n`.
+        second: (other items, ...), the same columns.
+        rng: where the draws come from.
+        statistic: smooth function of the two groups' column means, row by row, (k, ...), (k, ...) -> (k, ...);
+            without it the mean of the first minus the mean of the second.
+        null: the value that `p` tests.
+        draws: how many; 1999 make 2.5 % of (draws + 1) a whole number.
+        level: share of intervals that should hold the truth.
+
+    >>> rng = np.random.default_rng(0)
+    >>> found = two_group_bootstrap([2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 2.0, 3.0], rng=rng)
+    >>> float(found.estimate), int(found.n), bool(found.low < 1.5 < found.high)
+    (1.5, 8, True)
+
+    The difference in units of the second group's standard deviation needs the mean of v and of v²:
+
+    >>> def effect(one, other):
+    ...     return (one[..., 0] - other[..., 0]) / np.sqrt(other[..., 1] - other[..., 0] ** 2)
+    >>> v, w = rng.normal(1, 1, size=200), rng.normal(0, 1, size=200)
+    >>> columns = np.stack([v, v**2], axis=1), np.stack([w, w**2], axis=1)
+    >>> bool(0.5 < two_group_bootstrap(*columns, statistic=effect, rng=rng).low < 1)
+    True
+    """
+    check_draws(draws, level)
+    _check_shapes(first, second)
+    one, other = _group(first), _group(second)
+    function = _difference if statistic is None else statistic
+    with np.errstate(invalid="ignore", divide="ignore"):  # a column with nothing present is 0/0, and NaN is right
+        at_one, at_other = one.means(one.centre[None]), other.means(other.centre[None])
+        estimate = _rows(function(at_one, at_other), 1)
+        shape = estimate.shape[1:]
+        estimate = estimate.reshape(-1)
+        if statistic is None and one.complete and other.complete:
+            drawn_one = _resample(one, one.deviations, rng=rng, draws=draws)
+            drawn_other = _resample(other, other.deviations, rng=rng, draws=draws)
+            errors = np.hypot(_standard_error(one.deviations), _standard_error(other.deviations))
+            moved = drawn_one.means - drawn_other.means
+        else:
+            along_one = _slopes(one, lambda means: function(means, np.broadcast_to(at_other, means.shape)))
+            along_other = _slopes(other, lambda means: function(np.broadcast_to(at_one, means.shape), means))
+            errors = np.hypot(_standard_error(along_one), _standard_error(along_other))
+            drawn_one = _resample(one, along_one, rng=rng, draws=draws)
+            drawn_other = _resample(other, along_other, rng=rng, draws=draws)
+            means_one = one.means(one.centre + drawn_one.means)
+            means_other = other.means(other.centre + drawn_other.means)
+            moved = _rows(function(means_one, means_other), draws).reshape(draws, -1) - estimate
+
+    if statistic is None:
+        n = one.counts + other.counts
+        errors[np.minimum(one.counts, other.counts) < 2] = np.nan
+    else:
+        n = np.full(estimate.shape, one.items_present + other.items_present)
+    spread = Draws(moved, np.hypot(drawn_one.errors, drawn_other.errors))
+    found = limits(estimate, errors, spread, null=null, alpha=1 - level, symmetric=True)
+    return Interval(
+        estimate=estimate.reshape(shape)[()],
+        low=found.low.reshape(shape)[()],
+        high=found.high.reshape(shape)[()],
+        p=found.p.reshape(shape)[()],
+        n=n.reshape(shape)[()],
+    )
+
+
+def two_group_permutation(
+    first: ArrayLike, second: ArrayLike, *, rng: np.random.Generator, draws: int = 9999
+) -> PermutationResult:
+    """Test whether two groups have the same mean, by shuffling which items belong to which group.
+
+        T = mean of the first − mean of the second,   p = min(1, 2 · min(p₊, p₋)),
+        p₊ = (1 + #{T* ≥ T}) / (draws + 1),   p₋ = (1 + #{T* ≤ T}) / (draws + 1)
+
+    `permutation_test` of the difference of means, for groups that come as two arrays; all columns share their
+    shuffles. `n` counts the values of each column that are not missing. A column that never varies has p = 1.
+    With a false-discovery rate over many columns p must be able to get small: ask for at least 20 × columns draws.
+
+    Args:
+        first: (items,) or (items, ...), NaN is missing.
+        second: (other items, ...), the same columns.
+        rng: where the shuffles come from.
+        draws: how many.
+
+    >>> found = two_group_permutation([0.8, 0.9] * 5, [0.1, 0.2] * 5, rng=np.random.default_rng(0), draws=999)
+    >>> round(float(found.estimate), 2), float(found.p), int(found.n)
+    (0.7, 0.002, 20)
+    """
+    _check_shapes(first, second)
+    one, other = as_columns(first), as_columns(second)
+    shape = np.shape(first)[1:]
+    both = np.concatenate([one, other])
+    present = ~np.isnan(both)
+    n = present.sum(axis=0)
+    # shuffles compare values with each other only, and values near zero are rounded less: measure from the mean
+    filled = np.where(present, both, 0.0)
+    with np.errstate(invalid="ignore"):
+        centre = filled.sum(axis=0) / n
+    centred = np.where(present, deviations_from(np.nan_to_num(centre), filled), np.nan)
+    labels = np.arange(len(both)) < len(one)
+    found = permutation_test(centred.reshape(len(both), *shape), labels, rng=rng, draws=draws)
+    return replace(found, n=n.reshape(shape)[()])
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """One group as a matrix whose column means say everything: with missing values, a second half counts them."""
+
+    centre: FloatArray  # (c,): means of the matrix's columns
+    deviations: FloatArray  # (items, c)
+    means: Statistic  # (k, c) means of the columns -> (k, ...) means of the values that are present
+    complete: bool  # nothing is missing
+    counts: IntArray  # (columns given,): values that are present
+    items_present: int  # items with at least one value
+
+
+def _group(values: ArrayLike) -> _Group:
+    columns = as_columns(values)
+    present = ~np.isnan(columns)
+    complete = bool(present.all())
+    if not complete:
+        columns = np.concatenate([np.where(present, columns, 0.0), present], axis=1)
+    centre = columns.mean(axis=0)
+    return _Group(
+        centre=centre,
+        deviations=deviations_from(centre, columns),
+        means=function_of_means(None, np.shape(values)[1:], missing=not complete),
+        complete=complete,
+        counts=present.sum(axis=0),
+        items_present=int(present.any(axis=1).sum()),
+    )
+
+
+def _difference(one: FloatArray, other: FloatArray) -> FloatArray:
+    difference: FloatArray = one - other
+    # two means of the same numbers are equal, whatever rounding made of them
+    difference[np.abs(difference) <= 1e-14 * np.abs(one)] = 0.0
+    return difference
+
+
+def _slopes(group: _Group, function: Statistic) -> FloatArray:
+    """Return the influence of each item of the group on a function of its means, (items, statistics)."""
+    step = STEP * group.deviations
+    ahead, behind = (function(group.means(group.centre + way * step)) for way in (1, -1))
+    return _rows((ahead - behind) / (2 * STEP), len(step)).reshape(len(step), -1)
+
+
+def _resample(group: _Group, influence: FloatArray, *, rng: np.random.Generator, draws: int) -> Draws:
+    """Draw items: the means of the deviations in each draw, and the standard error by the influence."""
+    items, statistics = influence.shape
+    single = group_items(None, items)
+    if influence is group.deviations:
+        return resample(influence, single, studentized=statistics, rng=rng, draws=draws)
+    both = np.concatenate([influence, group.deviations], axis=1)
+    drawn = resample(both, single, studentized=statistics, rng=rng, draws=draws)
+    return Draws(drawn.means[:, statistics:], drawn.errors)
+
+
+def _standard_error(influence: FloatArray) -> FloatArray:
+    items = len(influence)
+    if items < 2:
+        return np.full(influence.shape[1], np.nan)
+    error: FloatArray = np.sqrt((influence**2).sum(axis=0) / (items * (items - 1)))
+    return error
+
+
+def _rows(values: ArrayLike, rows: int) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape[:1] != (rows,):
+        raise ValueError(
+            f"the statistic returned shape {array.shape} for {rows} rows of means; return one row for each"
+        )
+    return array
+
+
+def _check_shapes(first: ArrayLike, second: ArrayLike) -> None:
+    if np.ndim(first) == 0 or np.shape(first)[1:] != np.shape(second)[1:]:
+        raise ValueError(
+            f"found shapes {np.shape(first)} and {np.shape(second)}; give two groups with the same columns"
+        )
