@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import os
+import zlib
 from importlib.resources import files as package_files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -20,7 +23,7 @@ def packaged(*parts: str) -> Traversable:
 def read_text(source: Source) -> str:
     """Return the text of a UTF-8 file; raise DataError for one that is missing, empty, binary or not UTF-8.
 
-    A byte-order mark at the start, as spreadsheets write it, is dropped.
+    A file that ends in .gz or .xz is unpacked. A byte-order mark at the start (spreadsheets write it) is dropped.
     """
     file: Traversable = Path(source) if isinstance(source, str | os.PathLike) else source
     try:
@@ -32,6 +35,7 @@ def read_text(source: Source) -> str:
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"'{source}' cannot be read ({reason}); give a text file that you may read") from None
+    raw = _unpacked(source, raw)
     if b"\0" in raw:
         raise DataError(f"'{source}' is a binary file; expected UTF-8 text")
     try:
@@ -44,3 +48,15 @@ def read_text(source: Source) -> str:
     if not text.strip():
         raise DataError(f"'{source}' is empty; expected at least one entry")
     return text
+
+
+def _unpacked(source: Source, raw: bytes) -> bytes:
+    name = str(source)
+    if not raw or not name.endswith((".gz", ".xz")):
+        return raw
+    try:
+        return gzip.decompress(raw) if name.endswith(".gz") else lzma.decompress(raw)
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        raise DataError(
+            f"'{source}' cannot be unpacked ({error}); give a whole file, or its text without .gz or .xz"
+        ) from None

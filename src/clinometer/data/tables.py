@@ -50,13 +50,21 @@ class CsvRow:
         return value
 
 
-def read_csv(source: Source, *, columns: Sequence[str], optional: Sequence[str] = ()) -> tuple[CsvRow, ...]:
-    """Return the records of a comma-separated file whose first line names its columns.
+def read_csv(
+    source: Source,
+    *,
+    columns: Sequence[str],
+    optional: Sequence[str] = (),
+    others: bool = False,
+    delimiter: str = ",",
+) -> tuple[CsvRow, ...]:
+    """Return the records of a comma-separated file, or a tab-separated one, whose first line names its columns.
 
     All of `columns` must be there, in any order; an `optional` one that is not there reads as ""; any other is an
-    error. Spaces around a value are dropped; blank lines are skipped.
+    error, unless `others` lets it pass. Spaces around a value are dropped; blank lines are skipped.
     """
-    reader = csv.reader(io.StringIO(read_text(source), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(read_text(source), newline=""), strict=True, delimiter=delimiter)
+    separated = "tab" if delimiter == "\t" else "comma"
     records: list[tuple[int, list[str]]] = []
     try:
         for record in reader:
@@ -64,11 +72,13 @@ def read_csv(source: Source, *, columns: Sequence[str], optional: Sequence[str] 
             if any(values):
                 records.append((reader.line_num, values))
     except csv.Error as error:
-        raise DataError(f"'{source}', line {reader.line_num}: {error}; expected comma-separated values") from None
+        raise DataError(
+            f"'{source}', line {reader.line_num}: {error}; expected {separated}-separated values"
+        ) from None
     if not records:
         raise DataError(f"'{source}' holds only separators; expected a first line '{','.join(columns)}'")
     (header_line, header), *body = records
-    _check_header(source, header_line, header, columns, optional)
+    _check_header(source, header_line, header, columns, optional, separated, others=others)
     if not body:
         raise DataError(f"'{source}' has column names but no rows; expected at least one row")
     absent = dict.fromkeys(optional, "")
@@ -83,7 +93,14 @@ def read_csv(source: Source, *, columns: Sequence[str], optional: Sequence[str] 
 
 
 def _check_header(
-    source: Source, line: int, header: Sequence[str], columns: Sequence[str], optional: Sequence[str]
+    source: Source,
+    line: int,
+    header: Sequence[str],
+    columns: Sequence[str],
+    optional: Sequence[str],
+    separated: str,
+    *,
+    others: bool,
 ) -> None:
     where = f"'{source}', line {line}"
     missing = [column for column in columns if column not in header]
@@ -92,10 +109,13 @@ def _check_header(
         found = found if len(found) <= 60 else found[:60] + "…"
         raise DataError(
             f"{where}: no column '{missing[0]}' in '{found}'; expected a first line '{','.join(columns)}'"
+            + ("" if separated == "comma" else f", {separated}-separated")
         )
     valid = [*columns, *optional]
     for column in header:
         if column not in valid:
+            if others:
+                continue
             raise DataError(f"{where}: unknown column '{column}'; {nearest(column, valid)}")
         if header.count(column) > 1:
             raise DataError(f"{where}: column '{column}' stands twice; expected each once")

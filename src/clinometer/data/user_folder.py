@@ -1,9 +1,40 @@
-"""The user's data folder: data sets that may not be packaged, added once and then used by every audit."""
+"""The user's data folder: data sets that may not be packaged, added once and then used by every audit.
+
+<folder>/<name>/data          the file, byte for byte
+<folder>/<name>/record.json   where it came from, its checksum and what was found in it
+"""
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import hashlib
+import json
 import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from clinometer.data.datasets import get_dataset
+from clinometer.errors import DataError
+
+_DATA, _RECORD = "data", "record.json"
+_UNFINISHED = ".unfinished-"  # how the name of a folder begins that is being filled or taken away
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedDataset:
+    """What is recorded of a data set when it is added."""
+
+    name: str
+    origin: str  # the path or address that it came from
+    added: str  # date and time, UTC
+    sha256: str
+    bytes: int
+    found: str  # what it holds, in words
 
 
 def user_folder() -> Path:
@@ -15,6 +46,158 @@ def user_folder() -> Path:
 
 
 def added_file(name: str) -> Path | None:
-    """Return the file of a data set that the user has added; None where there is none."""
-    file = user_folder() / name / "data"
-    return file if file.is_file() else None
+    """Return the file of a data set that the user has added; None where there is none.
+
+    The file is compared with its recorded checksum each time: an audit must not rest on a damaged one.
+    """
+    file = user_folder() / name / _DATA
+    if not file.is_file():
+        return None
+    expected = read_record(name).sha256
+    with _explain(file):
+        found = checksum(file)
+    if found != expected:
+        raise DataError(
+            f"'{file}' is not the file that was added (SHA-256 {found}, expected {expected}); "
+            f"add it again: clinometer data add {name} PATH"
+        )
+    return file
+
+
+def read_record(name: str) -> AddedDataset:
+    """Return what is recorded of an added data set."""
+    file = user_folder() / name / _RECORD
+    try:
+        return AddedDataset(**json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        if (user_folder() / name / _DATA).is_file():
+            raise DataError(f"'{file}' is missing; add the data again: clinometer data add {name} PATH") from None
+        raise DataError(f"the data set {name!r} is not added; add it: clinometer data add {name} PATH") from None
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(
+            f"'{file}' cannot be used ({error}); add the data again: clinometer data add {name} PATH"
+        ) from None
+
+
+def add_file(name: str, path: Path, *, origin: str = "") -> AddedDataset:
+    """Check a file with the reader of its data set and copy it into the user's data folder, whole or not at all.
+
+    `origin` is what is recorded, and named in complaints, as the place that it came from; else the path.
+    """
+    dataset = get_dataset(name)
+    shown = origin or str(path)
+    target = user_folder() / name
+    with _unfinished_folder() as work:
+        copy = work / _DATA
+        try:
+            shutil.copyfile(path, copy)
+        except FileNotFoundError:
+            raise DataError(f"no file '{path}'; give the path of the data set {name!r} ({dataset.page})") from None
+        except IsADirectoryError:
+            raise DataError(f"'{path}' is a folder; give the path of the file") from None
+        except (OSError, ValueError, shutil.SpecialFileError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"'{path}' cannot be copied to '{user_folder()}' ({reason})") from None
+        try:
+            found = dataset.check(copy)  # the copy, not the original: that is what will be used
+        except DataError as error:
+            raise DataError(str(error).replace(str(copy), shown)) from None
+        record = AddedDataset(
+            name=name,
+            origin=origin or str(path.absolute()),
+            added=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            sha256=checksum(copy),
+            bytes=copy.stat().st_size,
+            found=found,
+        )
+        with _explain(target):
+            (work / _RECORD).write_text(json.dumps(asdict(record), indent=2) + "\n", encoding="utf-8")
+            for file in (copy, work / _RECORD):
+                _sync(file)
+            _put_in_place(work, target)
+    return record
+
+
+def remove_added(name: str) -> AddedDataset | None:
+    """Remove an added data set and return its record; None where it was damaged."""
+    target = user_folder() / get_dataset(name).name  # a known name: never a path that leads elsewhere
+    record = None
+    try:
+        record = read_record(name)
+    except DataError:
+        if not target.is_dir():
+            raise
+        # damaged: all the more reason to remove it
+    with _explain(target):
+        aside = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=target.parent))
+        os.replace(target, aside / name)
+        shutil.rmtree(aside)
+    return record
+
+
+@contextlib.contextmanager
+def _unfinished_folder() -> Iterator[Path]:
+    """Make a folder inside the user's data folder, and remove it again, whatever happens, if it is still there."""
+    folder = user_folder()
+    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    try:
+        with _explain(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            _sweep(folder)
+            work = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder))
+            work.chmod(0o755)  # mkdtemp makes it private, but the folder may be shared
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    except BaseException:
+        for parent in made:  # nothing is left behind, not even empty folders
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed process left a day ago or earlier; younger folders may be in use."""
+    for leftover in folder.glob(_UNFINISHED + "*"):
+        with contextlib.suppress(FileNotFoundError):  # someone else swept it
+            if time.time() - leftover.stat().st_mtime > 24 * 3600:
+                shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _put_in_place(work: Path, target: Path) -> None:
+    """Rename the finished folder to its place; what was there before comes back if that fails."""
+    if not target.exists():
+        os.replace(work, target)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=target.parent))
+    os.replace(target, aside / target.name)
+    try:
+        os.replace(work, target)
+    except BaseException:
+        os.replace(aside / target.name, target)
+        raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def checksum(file: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with open(file, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _sync(file: Path) -> None:
+    with open(file, "rb") as opened:
+        os.fsync(opened.fileno())
+
+
+@contextlib.contextmanager
+def _explain(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"cannot use '{place}' ({error.strerror or error}); "
+            "set CLINOMETER_DATA to a folder that you may write in, or make room"
+        ) from error

@@ -1,0 +1,118 @@
+"""`clinometer data`: data sets that are not packaged: add, get, list, remove."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clinometer.cli.collect_stereotypes import collect_stereotypes
+from clinometer.cli.data_reviews import get_reviews
+from clinometer.errors import DataError
+
+if TYPE_CHECKING:
+    from clinometer.data.user_folder import AddedDataset
+
+data = typer.Typer(
+    help="Data sets that are not packaged: add, get, list, remove, collect.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="A data set; `clinometer data list` names them.", show_default=False)
+]
+
+
+@data.command()
+def add(
+    name: NameArgument,
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Its file.", show_default=False)],
+) -> None:
+    """Check a file and keep a copy of it for every later audit."""
+    from clinometer.data.user_folder import add_file
+
+    _print_added(add_file(name, path))
+
+
+@data.command()
+def get(
+    name: NameArgument,
+    url: Annotated[str, typer.Option(help="Another address to download it from.", show_default=False)] = "",
+    sha256: Annotated[
+        str, typer.Option(help="The SHA-256 that the file must have, if not the one we know.", show_default=False)
+    ] = "",
+) -> None:
+    """Download a data set, check it and keep it for every later audit."""
+    import tempfile
+
+    from clinometer.data.datasets import get_dataset
+    from clinometer.data.downloads import download
+    from clinometer.data.user_folder import add_file
+
+    dataset = get_dataset(name)
+    address = url or dataset.url
+    if not address:
+        raise DataError(
+            f"{name!r} cannot be downloaded without agreeing to its terms ({dataset.terms}): get it from "
+            f"{dataset.page}, then clinometer data add {name} PATH"
+        )
+    with tempfile.TemporaryDirectory(prefix="clinometer-") as folder:
+        file = Path(folder) / "download"
+        download(address, file, sha256=sha256 or dataset.sha256, on_bytes=_show_bytes)
+        _print_added(add_file(name, file, origin=address))
+
+
+@data.command("list")
+def list_() -> None:
+    """List the data sets that can be added, and those that are."""
+    from clinometer.data.datasets import DATASETS
+    from clinometer.data.user_folder import added_file, read_record, user_folder
+
+    for name, dataset in DATASETS.items():
+        print(f"{name}: {dataset.about}")
+        print(f"  terms   {dataset.terms}")
+        print(f"  page    {dataset.page}")
+        try:
+            added = added_file(name)
+        except DataError as error:
+            print(f"  damaged {error}")
+            continue
+        if added is None:
+            how = f"clinometer data get {name}" if dataset.url else f"clinometer data add {name} PATH"
+            print(f"  not added: {how}")
+        else:
+            record = read_record(name)
+            print(f"  added   {record.added} from {record.origin}")
+            print(f"  found   {record.found}\n  sha256  {record.sha256}")
+    print(f"kept in {user_folder()}")
+
+
+@data.command()
+def remove(name: NameArgument) -> None:
+    """Remove a data set that was added."""
+    from clinometer.data.user_folder import remove_added
+
+    record = remove_added(name)
+    print(f"{name}: removed" + (f" ({record.found}, from {record.origin})" if record else ""))
+
+
+data.command()(collect_stereotypes)
+data.command()(get_reviews)
+
+
+def _print_added(record: AddedDataset) -> None:
+    from clinometer.data.user_folder import user_folder
+
+    print(f"{record.name}: {record.found}")
+    print(f"  sha256  {record.sha256}\n  kept in {user_folder() / record.name}")
+
+
+def _show_bytes(done: int, total: int) -> None:
+    """Keep one line on a terminal up to date; elsewhere stay silent."""
+    if sys.stderr.isatty():
+        of = f" of {total / 1e6:.1f}" if total else ""
+        end = "\n" if done == total else "\r"
+        print(f"  {done / 1e6:.1f}{of} MB", end=end, file=sys.stderr, flush=True)

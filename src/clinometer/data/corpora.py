@@ -1,0 +1,210 @@
+"""Corpora: the texts that a model is trained on, read document by document from files of the user's own.
+
+`.jsonl`: one document a line, an object with `text` and, if it likes, `title`; other keys are passed over.
+`.txt`: what is one document depends on the file. Where the first line of text is a heading `= Title =`, as in
+dumps of Wikipedia, every such heading begins a document (`== Section ==` does not). Otherwise, where blank lines
+stand between lines of text, they separate the documents; and where there are none, every line is a document.
+Both may be compressed as `.xz` or `.gz`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+from clinometer.errors import DataError
+
+_HEADING = re.compile(r"\s*= (?P<title>[^=\s]|[^=\s].*[^=\s]) =\s*")
+_COMPRESSED = {".xz": lzma.open, ".gz": gzip.open}
+_KINDS = (".txt", ".jsonl")
+
+Layout = Literal["headings", "paragraphs", "lines"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One text of a corpus, and the line on which it begins."""
+
+    text: str
+    title: str
+    source: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The documents that were chosen from a corpus, in its order, and how many it has."""
+
+    documents: tuple[Document, ...]
+    total: int
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the chosen texts: the same texts, the same training."""
+        digest = hashlib.sha256()
+        for document in self.documents:
+            digest.update(document.text.encode() + b"\0")
+        return digest.hexdigest()
+
+
+def corpus_name(path: str | os.PathLike[str]) -> str:
+    """Return what a corpus is called: its file's name without the endings that say how it is written.
+
+    >>> corpus_name("news/reuters.jsonl.xz")
+    'reuters'
+    """
+    name = Path(path)
+    while name.suffix in (*_COMPRESSED, *_KINDS):
+        name = name.with_suffix("")
+    return name.name
+
+
+def read_corpus(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Document]:
+    """Read the documents of one or more files, one after the other, without holding them all.
+
+    Raises DataError with the file and the line for what is no text, no JSON, or empty.
+    """
+    for given in paths:
+        path, kind = Path(given), _kind(given)
+        found = False
+        for document in _read_jsonl(path) if kind == ".jsonl" else _read_txt(path):
+            found = True
+            yield document
+        if not found:
+            raise DataError(f"'{path}' holds no text; expected at least one document")
+
+
+def choose_documents(
+    paths: Sequence[str | os.PathLike[str]], *, fraction: float = 1.0, seed: int = 0, at_most: int = 0
+) -> Selection:
+    """Choose a share of a corpus by chance.
+
+    Which documents are chosen depends on the seed and on their texts alone. Smaller shares lie within larger ones
+    of the same seed: 10 % ⊂ 25 % ⊂ 50 % ⊂ 100 %. `at_most` first cuts the corpus to so many documents (0: no
+    limit), of which the fraction is then taken; at least one document is chosen.
+    """
+    if not 0 < fraction <= 1:
+        raise DataError(f"the fraction {fraction:g} of a corpus is not valid; expected more than 0 and at most 1")
+    if at_most < 0:
+        raise DataError(f"{at_most} documents at most is not valid; expected 0 (no limit) or more")
+    # two passes: the first keeps 16 bytes of each document, the second the documents that are chosen
+    ranks = [
+        (hashlib.blake2b(f"{seed}\0{document.text}".encode(), digest_size=16).digest(), index)
+        for index, document in enumerate(read_corpus(paths))
+    ]
+    total = len(ranks)
+    pool = min(total, at_most) if at_most else total
+    chosen = {index for _, index in sorted(ranks)[: max(1, round(fraction * pool))]}
+    documents = tuple(document for index, document in enumerate(read_corpus(paths)) if index in chosen)
+    return Selection(documents=documents, total=total)
+
+
+def _kind(given: str | os.PathLike[str]) -> str:
+    path = Path(given)
+    kind = path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
+    if kind not in _KINDS:
+        raise DataError(f"'{path}' ends in '{path.suffix}'; a corpus is a file .txt or .jsonl, also as .xz or .gz")
+    return kind
+
+
+def _read_jsonl(path: Path) -> Iterator[Document]:
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        where = f"'{path}', line {number}"
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{where}: no JSON ({error}); expected an object with a text, one a line") from None
+        if not isinstance(entry, dict) or not isinstance(entry.get("text"), str):
+            raise DataError(f'{where}: no "text"; expected {{"text": "…"}}, one document a line')
+        title = entry.get("title") or ""
+        if not isinstance(title, str):
+            raise DataError(f'{where}: "title" is no text; expected "title": "…", or none')
+        if not entry["text"].strip():
+            raise DataError(f'{where}: "text" is empty; fill it or take the line out')
+        yield Document(text=entry["text"].strip(), title=title.strip(), source=str(path), line=number)
+
+
+def _read_txt(path: Path) -> Iterator[Document]:
+    layout = _layout(path)
+    gathered: list[str] = []
+    title, begins = "", 1
+
+    def document() -> Iterator[Document]:
+        text = "\n".join(gathered).strip()
+        gathered.clear()
+        if text:
+            yield Document(text=text, title=title, source=str(path), line=begins)
+
+    for number, line in _lines(path):
+        heading = _HEADING.fullmatch(line) if layout == "headings" else None
+        if heading or (layout != "headings" and not line.strip()):
+            yield from document()
+            title = heading["title"] if heading else ""
+            continue
+        if not gathered:
+            begins = number
+        gathered.append(line.strip())
+        if layout == "lines":
+            yield from document()
+    yield from document()
+
+
+def _layout(path: Path) -> Layout:
+    """Tell by what the documents of a text file are separated."""
+    text_seen = blank_after_text = False
+    for _, line in _lines(path):
+        if not line.strip():
+            blank_after_text = text_seen
+        elif not text_seen and _HEADING.fullmatch(line):
+            return "headings"
+        elif blank_after_text:
+            return "paragraphs"
+        else:
+            text_seen = True
+    return "lines"
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file with their numbers; a byte-order mark at the start is dropped."""
+    with _opened(path) as file:
+        for number, raw in enumerate(file, start=1):
+            if b"\0" in raw:
+                raise DataError(f"'{path}', line {number}: a zero byte; expected UTF-8 text")
+            try:
+                yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"'{path}', line {number}: byte 0x{raw[error.start]:02x} is not UTF-8; save it as UTF-8 text"
+                ) from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        opener = _COMPRESSED.get(path.suffix)
+        with opener(path, "rb") if opener else path.open("rb") as file:  # type: ignore[operator]
+            yield file
+    except FileNotFoundError:
+        raise DataError(
+            f"no file '{path}'; give the path of a corpus (.txt or .jsonl, also as .xz or .gz)"
+        ) from None
+    except (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError) as error:
+        raise DataError(
+            f"'{path}' cannot be unpacked ({error}): it is damaged, cut short or not {path.suffix}; copy it again"
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"'{path}' cannot be read ({error.strerror or error}); give a file that you may read"
+        ) from None

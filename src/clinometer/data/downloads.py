@@ -1,0 +1,135 @@
+"""Downloading one file: with a limit on time and size, checked against its SHA-256, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from clinometer.errors import DataError
+
+_PIECE = 64 * 1024
+
+# bytes so far, bytes in all (0: the server does not say)
+OnBytes = Callable[[int, int], None]
+
+
+def http_opener() -> urllib.request.OpenerDirector:
+    """Return an opener for http and https and nothing else: no file:, no ftp:, not even by a redirect."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler,
+        urllib.request.UnknownHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPRedirectHandler,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.HTTPErrorProcessor,
+    ):
+        opener.add_handler(handler())
+    return opener
+
+
+def user_agent() -> str:
+    """Return how Clinometer names itself to a server."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"clinometer/{version('clinometer')}"
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "clinometer"
+
+
+def check_address(url: str) -> str:
+    """Return an http or https address as it is; raise DataError for anything else."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", url):
+        raise DataError(f"{url!r} is not an address; expected http://… or https://…")
+    return url
+
+
+def download(
+    url: str,
+    target: Path,
+    *,
+    sha256: str = "",
+    most_bytes: int = 500_000_000,
+    stalled_after: float = 30.0,
+    most_seconds: float = 1800.0,
+    on_bytes: OnBytes | None = None,
+) -> None:
+    """Write what the address serves to `target`; on any failure raise DataError and leave no file.
+
+    `stalled_after` is how long the server may stay silent; `most_seconds` how long the whole may take.
+    """
+    check_address(url)
+    if sha256 and not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
+        raise DataError(f"{sha256!r} is not a SHA-256; expected 64 hexadecimal digits")
+    try:
+        found = _fetch(url, target, most_bytes, stalled_after, time.monotonic() + most_seconds, on_bytes)
+        if sha256 and found != sha256.lower():
+            raise DataError(
+                f"'{url}' sent a file with SHA-256 {found}, expected {sha256.lower()}; nothing was kept: "
+                "look at what is at that address, and give --sha256 if it is what you want"
+            )
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def _fetch(
+    url: str, target: Path, most_bytes: int, stalled_after: float, deadline: float, on_bytes: OnBytes | None
+) -> str:
+    request = urllib.request.Request(url, headers={"User-Agent": user_agent()})
+    digest, done = hashlib.sha256(), 0
+    try:
+        with http_opener().open(request, timeout=stalled_after) as response, open(target, "wb") as file:
+            length = response.headers.get("Content-Length", "")
+            total = int(length) if length.isdecimal() else 0
+            # read1 returns what has come: a server that sends a byte now and then cannot outlast the deadline
+            while piece := response.read1(_PIECE):
+                done += len(piece)
+                if done > most_bytes:
+                    raise DataError(f"'{url}' sends more than {most_bytes:,} bytes; nothing was kept")
+                if time.monotonic() > deadline:
+                    raise DataError(
+                        f"'{url}' is too slow: {done:,} bytes so far; nothing was kept: try again later"
+                    )
+                digest.update(piece)
+                file.write(piece)
+                if on_bytes is not None:
+                    on_bytes(done, total)
+    except urllib.error.HTTPError as error:
+        error.close()
+        loop = "infinite loop" in str(error.reason)
+        reason = "redirects in a circle" if loop else f"answers {error.code} {error.reason}"
+        raise DataError(f"'{url}' {reason}; check the address, or give another with --url") from None
+    except TimeoutError:
+        raise DataError(
+            f"'{url}' was silent for {stalled_after:g} s after {done:,} bytes; nothing was kept: try again later"
+        ) from None
+    except (urllib.error.URLError, http.client.HTTPException, ConnectionError) as error:
+        if isinstance(getattr(error, "reason", None), TimeoutError):
+            raise DataError(f"'{url}' did not answer within {stalled_after:g} s; try again later") from None
+        raise DataError(
+            f"'{url}' cannot be downloaded ({_reason(error)}); check the network, or download it elsewhere and "
+            "use clinometer data add"
+        ) from None
+    except OSError as error:
+        raise DataError(f"'{url}' cannot be downloaded to '{target}' ({_reason(error)})") from None
+    if total and done < total:  # a closed connection is not an error to http.client when it is read piece by piece
+        raise DataError(f"'{url}' broke off after {done:,} of {total:,} bytes; nothing was kept: try again")
+    return digest.hexdigest()
+
+
+def _reason(error: Exception) -> str:
+    """Return the cause in one line."""
+    reason = getattr(error, "reason", error)
+    text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    return " ".join(str(text).split())

