@@ -1,4 +1,4 @@
-"""What every test shares: no network, and a cache folder of its own unless one is given."""
+"""What every test shares: no network, and folders of its own for cache and data unless some are given."""
 
 from __future__ import annotations
 
@@ -16,3 +16,5 @@ os.environ.setdefault(
 )
 # what the person who runs the tests has added to their own data folder must not change a finding
 os.environ["CLINOMETER_DATA"] = str(Path(tempfile.gettempdir()) / f"clinometer-test-data-{os.getuid()}")
+# published files that may not be packaged: tests that read them skip where they are not there
+os.environ.setdefault("CLINOMETER_TEST_DATA", str(Path(__file__).parents[2] / "shared" / "data"))

@@ -59,5 +59,5 @@ def test_the_library_checks_as_strictly_as_the_command_line(tmp_path, arguments,
 def test_models_may_come_in_any_collection(tmp_path):
     options = {"counterexamples": {"backgrounds": 1, "draws": 100}}
     fakes = (FakeModel(answer=even_handed, version="1", name=name) for name in ("one", "two"))
-    run = clinometer.audit(fakes, options=options, folder=tmp_path / "run")
+    run = clinometer.audit(fakes, probes=["counterexamples"], options=options, folder=tmp_path / "run")
     assert [info.name for info in run.models] == ["one", "two"]

@@ -34,6 +34,7 @@ def audit(
     profile: Profile = "standard",
     seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    roles: Mapping[str, Sequence[Auditable]] | None = None,
     folder: str | Path | None = None,
     execution: Execution | None = None,
     progress: Progress | None = None,
@@ -41,17 +42,23 @@ def audit(
     """Audit one or more models and write the report.
 
     A model is a hub id, a folder, a built-in name, a `ModelSpec`, or any object that follows
-    `clinometer.models.protocols` (see `clinometer.models.fake`). Without `probes`, every audit is run; without
+    `clinometer.models.protocols` (see `clinometer.models.fake`). `roles` name models that take part without being
+    audited, such as the classifiers that score generated text. Without `probes`, every audit is run; without
     `folder`, the run goes to `runs/`, named by date, model and profile.
     """
     single = isinstance(models, (str, ModelSpec)) or hasattr(models, "info")
     given = [cast(Auditable, models)] if single else list(cast(Iterable[Auditable], models))
-    loaded = {model.info.name: model for model in given if not isinstance(model, (str, ModelSpec))}
+    players = {role: list(models) for role, models in (roles or {}).items()}
+    everyone = [*given, *(model for models in players.values() for model in models)]
+    loaded = {model.info.name: model for model in everyone if not isinstance(model, (str, ModelSpec))}
     names = [probes] if isinstance(probes, str) else sorted(PROBES) if probes is None else list(probes)
     values = {
         "version": SPEC_VERSION,
         "probes": names,
         "models": [dataclasses.asdict(_model_spec(model)) for model in given],
+        "roles": {
+            role: [dataclasses.asdict(_model_spec(model)) for model in models] for role, models in players.items()
+        },
         "profile": profile,
         "seed": seed,
         "options": options or {},

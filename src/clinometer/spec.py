@@ -52,7 +52,7 @@ def dump_spec(spec: AuditSpec) -> str:
     import tomli_w
 
     values = dataclasses.asdict(spec)
-    for model in values["models"]:
+    for model in [*values["models"], *(model for players in values["roles"].values() for model in players)]:
         if not model["label_map"]:
             del model["label_map"]
     return tomli_w.dumps(values)
@@ -74,13 +74,15 @@ def with_files(spec: AuditSpec, place: Callable[[str], str]) -> AuditSpec:
 
 def with_folders(spec: AuditSpec, *, base: Path) -> AuditSpec:
     """Name models that are folders, seen from `base`, by their full path: a run may be resumed from anywhere."""
-    models = []
-    for model in spec.models:
+
+    def placed(model: ModelSpec) -> ModelSpec:
         folder = base / Path(model.name).expanduser()
         # a name with a NUL or of enormous length is no folder, and will be refused as a model
         is_folder = len(model.name) < 4096 and "\0" not in model.name and folder.is_dir()
-        models.append(dataclasses.replace(model, name=str(folder.resolve())) if is_folder else model)
-    return dataclasses.replace(spec, models=tuple(models))
+        return dataclasses.replace(model, name=str(folder.resolve())) if is_folder else model
+
+    roles = {role: tuple(map(placed, players)) for role, players in spec.roles.items()}
+    return dataclasses.replace(spec, models=tuple(map(placed, spec.models)), roles=roles)
 
 
 def is_file_option(name: str, value: object) -> bool:
@@ -111,14 +113,18 @@ def _check_keys(cls: type[Any], values: Mapping[str, Any], *, where: str) -> Non
     for key in values:
         if key not in valid:
             raise SpecError(f"{where}: unknown key {key!r}; {nearest(str(key), valid)}")
-    models = values.get("models", ()) if cls is AuditSpec else ()
-    for number, model in enumerate(models if isinstance(models, (list, tuple)) else (), start=1):
-        if isinstance(model, str):
-            raise SpecError(
-                f"{where}: models, entry {number}: found {_shown(model)}, expected {{name = {_shown(model)}}}"
-            )
-        if isinstance(model, Mapping):
-            _check_keys(ModelSpec, model, where=f"{where}: models, entry {number}")
+    if cls is not AuditSpec:
+        return
+    roles = values.get("roles", {})
+    named = {f"roles.{role}": players for role, players in roles.items()} if isinstance(roles, Mapping) else {}
+    for part, models in {"models": values.get("models", ()), **named}.items():
+        for number, model in enumerate(models if isinstance(models, (list, tuple)) else (), start=1):
+            if isinstance(model, str):
+                raise SpecError(
+                    f"{where}: {part}, entry {number}: found {_shown(model)}, expected {{name = {_shown(model)}}}"
+                )
+            if isinstance(model, Mapping):
+                _check_keys(ModelSpec, model, where=f"{where}: {part}, entry {number}")
 
 
 def _shown(value: object) -> str:

@@ -35,6 +35,7 @@ class AuditSpec:
     version: int = SPEC_VERSION
     probes: tuple[str, ...]
     models: tuple[ModelSpec, ...]
+    roles: Mapping[str, tuple[ModelSpec, ...]] = field(default_factory=dict)  # who scores, who guards, …
     profile: Profile = "standard"
     seed: int = 0
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # probe -> option -> value
@@ -70,7 +71,8 @@ class ModelInfo:
 # Requests: one question to a model
 
 MASK = "[MASK]"  # the blank whose word is asked for; each adapter puts its model's own mask token there
-HIDDEN = "[HIDDEN]"  # a second blank that hides a word but is not read
+# A second blank that hides a word but is not read; "[HIDDEN:old people]" is as many as "old people" has tokens.
+HIDDEN = "[HIDDEN]"
 
 Join = Literal["space", "separator"]
 Normaliser = Literal["vocabulary", "words"]
@@ -113,6 +115,8 @@ class Sample:
     max_new_tokens: int = 50
     temperature: float = 1.0
     seed: int = 0
+    top_k: int = 0  # draw from the k most probable tokens only, and those as probable as the k-th; 0: off
+    top_p: float = 1.0  # of these, from the most probable ones that have at least p of the probability; 1: off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

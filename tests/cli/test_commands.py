@@ -16,7 +16,9 @@ import clinometer as library
 from clinometer.store import RunFolder
 from tests.models.tiny import tiny
 
-QUICKER = ("--set", "counterexamples.backgrounds=1", "--set", "counterexamples.draws=100")
+QUICKER = (
+    "--probe", "counterexamples", "--set", "counterexamples.backgrounds=1", "--set", "counterexamples.draws=100",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +131,7 @@ def test_a_run_with_a_relative_model_is_resumed_from_another_folder(models, clin
 
 
 def test_a_model_that_an_audit_cannot_ask_is_refused_by_name(models, clinometer):
-    result = clinometer("audit", models[0], "builtin:opinion-words")
+    result = clinometer("audit", models[0], "builtin:opinion-words", "--probe", "counterexamples")
     assert result.code == 2
     assert "builtin:opinion-words (kind: classifier) offers classify" in result.err
 

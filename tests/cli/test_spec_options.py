@@ -11,7 +11,7 @@ from clinometer.errors import SpecError
 def spec(**changes):
     plain = {
         "models": ["org/a", "builtin:masked"], "probes": ["counterexamples"], "profile": "quick", "seed": 0,
-        "dtype": "auto", "settings": [], "shortcuts": {}, "label_maps": [], "trusted": [],
+        "dtype": "auto", "settings": [], "shortcuts": {}, "roles": {}, "label_maps": [], "trusted": [],
     }  # fmt: skip
     return spec_from_options(**{**plain, **changes})
 
@@ -32,7 +32,7 @@ def test_one_model_need_not_be_named_in_a_label_map():
     [
         ("org/a", "expected MODEL:"),
         ("LABEL_0=negative", "say of which model"),
-        ("org/b:LABEL_0=negative", "'org/b' is not audited"),
+        ("org/b:LABEL_0=negative", "'org/b' takes no part"),
         ("org/a:LABEL_0=negative,LABEL_1", "'LABEL_1' is not LABEL=class"),
     ],
 )
@@ -49,3 +49,12 @@ def test_flags_of_one_audit_become_its_options():
 def test_an_option_by_flag_and_by_set_is_refused():
     with pytest.raises(SpecError, match=r"sentiment_words\.labels is given twice"):
         spec(settings=["sentiment_words.labels=good/bad"], shortcuts={"labels": ["great/terrible"]})
+
+
+def test_models_beside_the_audited_one_get_their_label_maps():
+    found = spec(
+        roles={"scorer": ["org/s", "builtin:sentiment"], "encoder": None}, label_maps=["org/s:a=positive"]
+    )
+    assert [model.name for model in found.roles["scorer"]] == ["org/s", "builtin:sentiment"]
+    assert dict(found.roles["scorer"][0].label_map) == {"a": "positive"}
+    assert set(found.roles) == {"scorer"}

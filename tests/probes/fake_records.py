@@ -37,6 +37,9 @@ class MemoryRecords:
         table = self.tables[model, stage]
         return table if columns is None else table.select(columns)
 
+    def batches(self, *, model, stage, columns=None):
+        yield from self.table(model=model, stage=stage, columns=columns).iter_slices(100)
+
 
 def ask(probe, plan, answer, records=None, *, unknown=()):
     """Ask every stage; `answer` takes an item and returns its answer.
@@ -58,7 +61,10 @@ def ask(probe, plan, answer, records=None, *, unknown=()):
                 {"index": index}
                 | {f"tag_{key}": value for key, value in item.tags.items()}
                 | {f"ask_{key}": value for key, value in dataclasses.asdict(item.request).items()}
-                | {f"got_{key}": list(value) for key, value in dataclasses.asdict(answered(item)).items()}
+                | {
+                    f"got_{key}": list(value) if isinstance(value, tuple) else value
+                    for key, value in dataclasses.asdict(answered(item)).items()
+                }
             )
         records.tables[plan.model.name, stage.name] = pl.DataFrame(rows, infer_schema_length=None)
     return records

@@ -102,9 +102,10 @@ def test_opening_what_is_no_folder(tmp_path):
         ("provenance.json", b"\xff\xfe"),
         ("provenance.json", b"[" * 100_000),
         ("models.json", b"null"),
-        ("models.json", b'[{"name": "x"}]'),
-        ("models.json", b'["x"]'),
-        ("models.json", b'[{"capabilities": [], "unheard": 1}]'),
+        ("models.json", b'{"audited": [{"name": "x"}], "beside": []}'),
+        ("models.json", b'{"audited": ["x"], "beside": []}'),
+        ("models.json", b'{"audited": [{"capabilities": [], "unheard": 1}], "beside": []}'),
+        ("models.json", b'{"audited": []}'),
         ("spec.toml", b"\xff"),
     ],
 )

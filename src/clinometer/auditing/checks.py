@@ -5,12 +5,12 @@ from __future__ import annotations
 import collections
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from clinometer.auditing.plans import fits, probe_options
+from clinometer.auditing.plans import fits, players_of, probe_options
 from clinometer.engine import WINDOW, Progress
 from clinometer.errors import InputError, ModelError, SpecError
 from clinometer.models.protocols import Model
@@ -67,6 +67,19 @@ def check_capabilities(spec: AuditSpec, infos: Sequence[ModelInfo], progress: Pr
             progress.note(f"{misfit}: left out")
 
 
+def check_roles(spec: AuditSpec, infos: Sequence[ModelInfo]) -> None:
+    """See that whoever plays a part in an audit offers what the part needs."""
+    players = players_of(spec, infos)
+    for name in spec.probes:
+        for role in get_probe(name).roles:
+            for info in players[role.name]:
+                if role.capability not in info.capabilities:
+                    raise ModelError(
+                        f"the audit {name!r} needs a model that offers {role.capability} as its {role.name}; "
+                        f"{info.name} (kind: {info.kind}) offers {', '.join(info.capabilities)}"
+                    )
+
+
 def check_first_requests(model: Model, info: ModelInfo, spec: AuditSpec) -> None:
     """Let the model measure the first requests of each audit: a text that cannot be asked shows here."""
     for name in spec.probes:
@@ -81,4 +94,7 @@ class _NoRecords:
     """Before the first answer: the first stage of a probe depends on none."""
 
     def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        raise LookupError(f"the first stage asked for the records of {stage!r}")
+
+    def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
         raise LookupError(f"the first stage asked for the records of {stage!r}")

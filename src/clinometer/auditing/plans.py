@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from clinometer.data.user_folder import added_file
-from clinometer.errors import StoreError
+from clinometer.errors import SpecError, StoreError, nearest
 from clinometer.probes import get_probe
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.spec import build, parse_spec, with_files
@@ -33,15 +33,56 @@ def fits(probe: Probe, info: ModelInfo) -> bool:
 def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:
     """Return one plan for each model of the run that the probe can ask."""
     options = probe_options(probe, spec)
-    known = {info.name: info for info in run.models}
-    labels = labels_of(spec.models)
+    known = {info.name: info for info in (*run.models, *run.beside)}
+    labels = labels_of(all_models(spec))
     if list(known) != labels:
         raise StoreError(
             f"{run.path}: models.json names {', '.join(known) or 'no model'}, spec.toml {', '.join(labels)}; "
             "put back the file that was there"
         )
-    models = [known[label] for label in labels if fits(probe, known[label])]
-    return [Plan(options=options, seed=spec.seed, model=model) for model in models]
+    players = players_of(spec, list(known.values()))
+    roles = {role.name: players[role.name] for role in probe.roles}
+    return [
+        Plan(options=options, seed=spec.seed, model=model, roles=roles)
+        for model in run.models
+        if fits(probe, model)
+    ]
+
+
+def all_models(spec: AuditSpec) -> tuple[ModelSpec, ...]:
+    """Return the models under audit, then those that only play a part beside them, each once."""
+    given = (*spec.models, *(model for name in sorted(spec.roles) for model in spec.roles[name]))
+    return tuple({_identity(model): model for model in given}.values())
+
+
+def players_of(spec: AuditSpec, infos: Sequence[ModelInfo]) -> dict[str, tuple[ModelInfo, ...]]:
+    """Say who plays each part; `infos` belong to `all_models(spec)`, in their order."""
+    known = dict(zip(map(_identity, all_models(spec)), infos, strict=True))
+    return {role: tuple(known[_identity(model)] for model in models) for role, models in spec.roles.items()}
+
+
+def _identity(model: ModelSpec) -> str:
+    return repr((model.name, model.dtype, model.trust_remote_code, sorted(model.label_map.items())))
+
+
+def with_roles(spec: AuditSpec) -> AuditSpec:
+    """Return the spec with a model for every part that its audits need: who is named, else the default."""
+    needed = {role.name: role for name in spec.probes for role in get_probe(name).roles}
+    for name in spec.roles:
+        if name not in needed:
+            hint = nearest(name, needed) if needed else "these audits need none"
+            raise SpecError(f"no role {name!r} in this audit; {hint}")
+    roles = {
+        name: spec.roles.get(name) or tuple(ModelSpec(name=model) for model in role.default)
+        for name, role in needed.items()
+    }
+    for name, players in roles.items():
+        if len(players) < needed[name].at_least:
+            raise SpecError(
+                f"{len(players)} model for the role {name!r}; name at least {needed[name].at_least}, such as "
+                f"{', '.join(needed[name].default)}"
+            )
+    return replace(spec, roles=roles)
 
 
 def labels_of(models: Sequence[ModelSpec]) -> list[str]:
@@ -103,3 +144,7 @@ class RunRecords:
     def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return the records of one stage."""
         return self._run.table(StageKey(probe=self._probe, model=model, stage=stage), columns=columns)
+
+    def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """Yield the records of one stage, some ten thousand at a time."""
+        return self._run.batches(StageKey(probe=self._probe, model=model, stage=stage), columns=columns)

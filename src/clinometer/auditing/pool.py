@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinometer.auditing.plans import labels_of
+from clinometer.auditing.plans import all_models, labels_of
 from clinometer.engine import LocalExecutor, Worker, default_budget
 from clinometer.errors import ModelError
 from clinometer.models.load import check_model, load_model
@@ -35,8 +35,9 @@ class ModelPool:
     """Loads the models of a run when they are first needed, and holds one at a time."""
 
     def __init__(self, spec: AuditSpec, loaded: Mapping[str, Model], execution: Execution) -> None:
-        self.labels = labels_of(spec.models)
-        self._specs = dict(zip(self.labels, spec.models, strict=True))
+        models = all_models(spec)
+        self.labels = labels_of(models)  # those under audit first, then those beside them
+        self._specs = dict(zip(self.labels, models, strict=True))
         self._given = loaded
         self._execution = execution
         self._current: tuple[str, Model] | None = None

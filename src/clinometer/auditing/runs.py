@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from clinometer.auditing.checks import check_capabilities, check_first_requests, check_place, check_spec
-from clinometer.auditing.plans import RunRecords, plans_of, spec_of, with_inputs, with_user_data
+from clinometer.auditing.checks import (
+    check_capabilities,
+    check_first_requests,
+    check_place,
+    check_roles,
+    check_spec,
+)
+from clinometer.auditing.plans import RunRecords, plans_of, spec_of, with_inputs, with_roles, with_user_data
 from clinometer.auditing.pool import Execution, ModelPool
-from clinometer.engine import AnswerCache, Progress, RequestIdentity, Silent, count_missing, run_stage
+from clinometer.engine import AnswerCache, Progress, RequestIdentity, Silent, run_stage
 from clinometer.engine.provenance import describe_machine
 from clinometer.models.protocols import Model
 from clinometer.probes import get_probe
@@ -28,7 +34,7 @@ def start_audit(
     progress: Progress | None = None,
 ) -> RunFolder:
     """Make a new run folder and complete it. `loaded` are models that are in memory already, by name."""
-    spec = with_user_data(with_folders(spec, base=Path.cwd()))
+    spec = with_roles(with_user_data(with_folders(spec, base=Path.cwd())))
     check_spec(spec)
     refuse_occupied(folder)
     check_place(folder)
@@ -40,11 +46,16 @@ def start_audit(
     infos = []
     for label in pool.labels:
         infos.append(replace(pool.get(label).info, name=label))
-        check_first_requests(pool.get(label), infos[-1], spec)
+        if len(infos) <= len(spec.models):  # those beside them are asked later, about what is not known yet
+            check_first_requests(pool.get(label), infos[-1], spec)
+    check_roles(spec, infos)
+    infos, beside = infos[: len(spec.models)], infos[len(spec.models) :]
     check_capabilities(spec, infos, progress)
     # only now: what cannot be asked leaves nothing behind
     machine = describe_machine(seed=spec.seed)
-    run = RunFolder.create(folder, spec=dump_spec(kept), provenance=machine, models=infos, inputs=inputs)
+    run = RunFolder.create(
+        folder, spec=dump_spec(kept), provenance=machine, models=infos, beside=beside, inputs=inputs
+    )
     with run.lock():
         _complete(run, spec_of(run), pool, execution, progress)
     return run
@@ -88,20 +99,20 @@ def _ask(
     probe: Probe, plan: Plan, *, run: RunFolder, pool: ModelPool, cache: AnswerCache | None, progress: Progress
 ) -> None:
     records = RunRecords(run, probe.name)
-    identity = RequestIdentity(plan.model)
     for stage in probe.stages(plan):
+        answering = plan.answers(stage)
         key = StageKey(probe=probe.name, model=plan.model.name, stage=stage.name)
-        total = sum(1 for _ in probe.requests(stage, plan, records))
-        missing = count_missing(probe.requests(stage, plan, records), identity=identity, done=run.done(key))
-        progress.begin(f"{probe.name} · {plan.model.name} · {stage.name}", total=total, done=total - missing)
-        if missing:
-            run_stage(
-                probe.requests(stage, plan, records),
-                run=run,
-                key=key,
-                identity=identity,
-                worker=lambda: pool.worker(plan.model),
-                cache=cache,
-                progress=progress,
-            )
+        done = run.done(key)
+        total = stage.size or sum(1 for _ in probe.requests(stage, plan, records))
+        progress.begin(f"{probe.name} · {plan.model.name} · {stage.name}", total=total, done=min(len(done), total))
+        run_stage(
+            probe.requests(stage, plan, records),
+            run=run,
+            key=key,
+            done=done,
+            identity=RequestIdentity(answering),
+            worker=lambda answering=answering: pool.worker(answering),  # type: ignore[misc]
+            cache=cache,
+            progress=progress,
+        )
         progress.end()

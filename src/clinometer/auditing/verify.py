@@ -54,7 +54,7 @@ def _missing(probe: Probe, plan: Plan, run: RunFolder) -> int:
     for stage in probe.stages(plan):
         done = run.done(StageKey(probe=probe.name, model=plan.model.name, stage=stage.name))
         items = probe.requests(stage, plan, RunRecords(run, probe.name))
-        if missing := count_missing(items, identity=RequestIdentity(plan.model), done=done):
+        if missing := count_missing(items, identity=RequestIdentity(plan.answers(stage)), done=done):
             return missing
     return 0
 

@@ -123,12 +123,16 @@ def read(
         Path | None, typer.Option(help="The items to resolve, filled in.", show_default=False)
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the merged list here.", show_default=False)] = None,
+    ratings: Annotated[
+        Path | None, typer.Option(help="Write what each rater said of each item here.", show_default=False)
+    ] = None,
 ) -> None:
     """Read raters' sheets, measure how far they agree, and merge them."""
     from clinometer.annotation import (
         measure_agreement,
         merge_ratings,
         merged_csv,
+        ratings_csv,
         read_items,
         read_sheet,
         refuse_existing,
@@ -144,7 +148,7 @@ def read(
         raise DataError(
             f"two sheets are called '{repeated[0]}'; a sheet's file name is its rater's name: rename one"
         )
-    refuse_existing(*(path for path in (unresolved, out) if path is not None))
+    refuse_existing(*(path for path in (unresolved, out, ratings) if path is not None))
     kind = sheet_kind(sheets[0])
     names = _choices(choices, kind)
     listed = read_items(items or sheets[0], kind=kind)
@@ -156,6 +160,9 @@ def read(
     if unresolved is not None and merged.unresolved:
         write_new(unresolved, unresolved_csv(merged.unresolved, rated, kind=kind))
         print(f"to resolve  {unresolved}")
+    if ratings is not None:
+        write_new(ratings, ratings_csv(listed, rated, kind=kind))
+        print(f"ratings     {ratings}")
     if out is not None:
         if not merged.settled:
             raise DataError("no item has a rating on which the raters agree; nothing to write")

@@ -54,6 +54,14 @@ def audit(
         str | None,
         typer.Option(help="sentiment_words: neutral words (MPQA .tff, or CSV word,label).", show_default=False),
     ] = None,
+    scorer: Annotated[
+        list[str] | None,
+        typer.Option(help="counterfactual: a classifier that scores the texts; at least two.", show_default=False),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="counterfactual: the encoder that compares texts.", show_default=False),
+    ] = None,
     label_map: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,7 +89,8 @@ def audit(
     described = {
         "MODEL": model, "--probe": probe, "--profile": profile, "--seed": seed, "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
-        "--label-map": label_map, "--trust-remote-code": trust_remote_code,
+        "--scorer": scorer, "--encoder": encoder, "--label-map": label_map,
+        "--trust-remote-code": trust_remote_code,
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
     if spec is not None and both:
@@ -102,6 +111,7 @@ def audit(
             dtype=dtype or "auto",
             settings=set_ or [],
             shortcuts={"templates": template, "labels": labels, "reviews_file": reviews, "neutral_file": neutral},
+            roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
             label_maps=label_map or [],
             trusted=trust_remote_code or [],
         )

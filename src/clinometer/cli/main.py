@@ -8,11 +8,16 @@ from typing import Annotated
 import typer
 
 from clinometer import __version__
+from clinometer.cli.annotate import annotate
 from clinometer.cli.audit import audit
+from clinometer.cli.data import data
 from clinometer.cli.models import models
 from clinometer.cli.probes import probes
 from clinometer.cli.report import report
 from clinometer.cli.resume import resume
+from clinometer.cli.several import SeveralValues
+from clinometer.cli.shift import shift
+from clinometer.cli.tune import tune
 from clinometer.cli.verify import verify
 from clinometer.errors import ClinometerError
 
@@ -24,6 +29,10 @@ app = typer.Typer(
 )
 for command in (audit, resume, verify, report, models, probes):
     app.command()(command)
+app.command(cls=SeveralValues)(tune)
+app.command(cls=SeveralValues)(shift)
+app.add_typer(data, name="data")
+app.add_typer(annotate, name="annotate")
 
 
 def _print_version(wanted: bool) -> None:

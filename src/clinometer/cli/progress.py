@@ -47,11 +47,12 @@ def _notes_of_the_library(progress: Progress) -> Iterator[None]:
 class _Lines:
     """One line at the start of a stage, one every ten seconds, one at its end."""
 
-    def begin(self, label: str, *, total: int, done: int) -> None:
+    def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
         self._label, self._total, self._done, self._fresh = label, total, done, 0
+        self._did = "asked" if unit == "request" else f"{unit}s"
         self._start = self._last = time.monotonic()
         kept = f", {done:,} already recorded" if done else ""
-        _say(f"{label}: {total:,} request{'s' if total != 1 else ''}{kept}")
+        _say(f"{label}: {total:,} {unit}{'s' if total != 1 else ''}{kept}")
 
     def advance(self, count: int) -> None:
         self._fresh += count
@@ -61,12 +62,12 @@ class _Lines:
             rate = self._fresh / (now - self._start)
             left = (self._total - self._done - self._fresh) / rate if rate else 0.0
             done = self._done + self._fresh
-            _say(f"{self._label}: {done:,}/{self._total:,}, {rate:,.1f}/s, {_duration(left)} left")
+            _say(f"{self._label}: {done:,}/{self._total:,}, {_rate(rate)}, {_duration(left)} left")
 
     def end(self) -> None:
         seconds = time.monotonic() - self._start
         if self._fresh:
-            _say(f"{self._label}: done, {self._fresh:,} asked in {_duration(seconds)}")
+            _say(f"{self._label}: done, {self._fresh:,} {self._did} in {_duration(seconds)}")
 
     def note(self, text: str) -> None:
         _say(text)
@@ -95,14 +96,14 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def begin(self, label: str, *, total: int, done: int) -> None:
+    def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
         self._fresh, self._start = 0, time.monotonic()
         self._task = self._progress.add_task(label, total=total, completed=done, rate="")
 
     def advance(self, count: int) -> None:
         self._fresh += count
         rate = self._fresh / max(time.monotonic() - self._start, 1e-9)
-        self._progress.update(self._task, advance=count, rate=f"{rate:,.1f}/s")
+        self._progress.update(self._task, advance=count, rate=_rate(rate))
 
     def end(self) -> None:
         self._progress.stop_task(self._task)
@@ -113,6 +114,15 @@ class _Bar:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def _rate(per_second: float) -> str:
+    """Write how fast it goes; what takes longer than a second, by how long it takes.
+
+    >>> _rate(1234.56), _rate(0.125)
+    ('1,234.6/s', '8.0 s each')
+    """
+    return f"{per_second:,.1f}/s" if per_second >= 1 or not per_second else f"{1 / per_second:,.1f} s each"
 
 
 def _duration(seconds: float) -> str:

@@ -42,6 +42,7 @@ def spec_from_options(
     dtype: str,
     settings: Sequence[str],
     shortcuts: Mapping[str, Any],
+    roles: Mapping[str, Sequence[str] | None],
     label_maps: Sequence[str],
     trusted: Sequence[str],
 ) -> AuditSpec:
@@ -49,22 +50,21 @@ def spec_from_options(
     from clinometer.probes import PROBES
     from clinometer.spec import build
 
+    everyone = list(dict.fromkeys([*models, *(name for players in roles.values() for name in players or ())]))
     for name in trusted:
-        if name not in models:
-            raise SpecError(f"--trust-remote-code {name}: this model is not audited; audited: {', '.join(models)}")
-    maps = _label_maps(label_maps, models)
+        if name not in everyone:
+            raise SpecError(f"--trust-remote-code {name}: this model takes no part; known: {', '.join(everyone)}")
+    maps = _label_maps(label_maps, everyone)
+
+    def described(name: str) -> dict[str, Any]:
+        labels = {"label_map": maps[name]} if name in maps else {}
+        return {"name": name, "dtype": dtype, "trust_remote_code": name in trusted, **labels}
+
     values: dict[str, Any] = {
         "version": SPEC_VERSION,
         "probes": probes or sorted(PROBES),
-        "models": [
-            {
-                "name": name,
-                "dtype": dtype,
-                "trust_remote_code": name in trusted,
-                **({"label_map": maps[name]} if name in maps else {}),
-            }
-            for name in models
-        ],
+        "models": [described(name) for name in models],
+        "roles": {role: [described(name) for name in players] for role, players in roles.items() if players},
         "profile": profile,
         "seed": seed,
         "options": _options(settings, shortcuts),
@@ -104,7 +104,7 @@ def _label_maps(given: Sequence[str], models: Sequence[str]) -> dict[str, dict[s
             raise SpecError(f"--label-map {text!r}: say of which model, one of {', '.join(models)}")
         model = named if colon else models[0]
         if model not in models:
-            raise SpecError(f"--label-map {text!r}: {model!r} is not audited; {nearest(model, models)}")
+            raise SpecError(f"--label-map {text!r}: {model!r} takes no part; {nearest(model, models)}")
         for pair in text[len(named) + len(colon) :].split(","):
             label, equals, meaning = pair.rpartition("=")
             if not (equals and label and meaning):

@@ -77,8 +77,12 @@ def package_reviews() -> tuple[Review, ...]:
     )
 
 
-def choose_reviews(reviews: Iterable[Review], *, per_class: int, seed: int) -> tuple[Review, ...]:
+def choose_reviews(
+    reviews: Iterable[Review], *, per_class: int, seed: int, at_least: int | None = None
+) -> tuple[Review, ...]:
     """Return `per_class` positive and as many negative reviews, from all sources as evenly as these allow.
+
+    With `at_least`, fewer will do where there are no more: as many of each class as the rarer one has.
 
     A text that stands there twice counts once, one that stands there with both verdicts not at all. Which reviews
     are chosen, and their order, depends on the seed and on the reviews, but not on the order in which they are
@@ -99,6 +103,8 @@ def choose_reviews(reviews: Iterable[Review], *, per_class: int, seed: int) -> t
     for review in distinct:
         shelves[review.label][review.source].append(review)
     counts = {label: sum(map(len, by_source.values())) for label, by_source in shelves.items()}
+    if at_least is not None and min(counts.values()) >= at_least:
+        per_class = min(per_class, *counts.values())
     if min(counts.values()) < per_class:
         raise DataError(
             f"asked for {per_class:,} reviews of each class; there are {counts['positive']:,} positive and "

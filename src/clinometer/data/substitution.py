@@ -115,8 +115,10 @@ def _pattern(tokens: tuple[str, ...]) -> re.Pattern[str]:
     """One expression that finds every spelling of the tokens, as whole words, the longest first."""
     spellings = sorted(_spellings(tokens), key=lambda each: (-len(each), each))
     either = "|".join(re.escape(each).replace(r"\ ", r"\s+") for each in spellings)
+    # one look at the first letter spares most of the rest
+    first = "".join(sorted({re.escape(each[0]) for each in spellings}))
     # not after a letter, nor after a letter and an apostrophe: O'Connor
-    return re.compile(rf"(?<!\w)(?<!\w['’])(?:{either})(?!\w)")
+    return re.compile(rf"(?=[{first}])(?<!\w)(?<!\w['’])(?:{either})(?!\w)")
 
 
 @lru_cache(maxsize=64)

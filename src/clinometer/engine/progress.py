@@ -6,9 +6,9 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Listens to the work of a run."""
+    """Listens to the work of a run, or of a training, which counts in steps."""
 
-    def begin(self, label: str, *, total: int, done: int) -> None:
+    def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
         """A stage starts: `done` of its `total` requests are already recorded."""
         ...
 
@@ -28,7 +28,7 @@ class Progress(Protocol):
 class Silent:
     """Listens and says nothing."""
 
-    def begin(self, label: str, *, total: int, done: int) -> None:
+    def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
         """Say nothing."""
 
     def advance(self, count: int) -> None:

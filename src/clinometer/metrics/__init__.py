@@ -1,5 +1,27 @@
 """The papers' equations as pure functions on numpy arrays."""
 
+from clinometer.metrics.attitude import Attitude, OverallAttitude, negative_attitude, overall_attitude
+from clinometer.metrics.emotions import EMOTIONS, EmotionProfile, emotion_profile
+from clinometer.metrics.fairness import (
+    EpsilonFairness,
+    SubgroupDistances,
+    above_threshold,
+    demographic_disparity,
+    epsilon_fair,
+    group_fairness,
+    individual_fairness,
+    pairwise_wasserstein,
+    subgroup_wasserstein,
+)
+from clinometer.metrics.fairness_intervals import (
+    Change,
+    ExcessInterval,
+    FairnessInterval,
+    PairedChange,
+    fairness_interval,
+    paired_change,
+)
+from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, fairness_null
 from clinometer.metrics.gendered import (
     GenderedMass,
     gender_gap,
@@ -7,11 +29,53 @@ from clinometer.metrics.gendered import (
     log_relative_probability,
     stereotypical_margin,
 )
+from clinometer.metrics.relevance import DistinctWord, distinct_words, mentions_share, semantic_similarity_share
+from clinometer.metrics.sentiment_words import sat_effect, sat_polarity, sst_strength
+from clinometer.metrics.similarity import RepresentationalSimilarity, representational_similarity
+from clinometer.metrics.stereotypes import recall_at_k, typicality
+from clinometer.metrics.wasserstein import wasserstein1
 
 __all__ = [
+    "EMOTIONS",
+    "AgainstChance",
+    "Attitude",
+    "Change",
+    "DistinctWord",
+    "EmotionProfile",
+    "EpsilonFairness",
+    "ExcessInterval",
+    "FairnessInterval",
+    "FairnessNull",
     "GenderedMass",
+    "OverallAttitude",
+    "PairedChange",
+    "RepresentationalSimilarity",
+    "SubgroupDistances",
+    "above_threshold",
+    "demographic_disparity",
+    "distinct_words",
+    "emotion_profile",
+    "epsilon_fair",
+    "fairness_interval",
+    "fairness_null",
     "gender_gap",
     "gendered_mass",
+    "group_fairness",
+    "individual_fairness",
     "log_relative_probability",
+    "mentions_share",
+    "negative_attitude",
+    "overall_attitude",
+    "paired_change",
+    "pairwise_wasserstein",
+    "recall_at_k",
+    "representational_similarity",
+    "sat_effect",
+    "sat_polarity",
+    "semantic_similarity_share",
+    "sst_strength",
     "stereotypical_margin",
+    "subgroup_wasserstein",
+    "typicality",
+    "wasserstein1",
 ]

@@ -17,6 +17,10 @@ __all__ = ["PROBES", "get_probe"]
 # name -> the module whose `PROBE` it is
 _MODULES = {
     "counterexamples": "clinometer.probes.counterexamples",
+    "counterfactual": "clinometer.probes.counterfactual",
+    "sentiment_words": "clinometer.probes.sentiment_words",
+    "stigma": "clinometer.probes.stigma",
+    "stereotypes": "clinometer.probes.stereotypes",
 }
 
 

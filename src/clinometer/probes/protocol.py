@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import polars as pl
@@ -12,10 +12,22 @@ from clinometer.types import Findings, Item, ModelInfo, Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """A part that other models play in an audit: the classifier that scores what was generated, …"""
+
+    name: str
+    capability: str  # what a model must offer to play it
+    default: tuple[str, ...]  # who plays it when nobody is named
+    at_least: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """A round of questions; a later round may depend on the records of an earlier one."""
 
     name: str
+    by: str = ""  # the name of the model that answers, one of the plan's roles; "": the model under audit
+    size: int = 0  # how many items it has, where that is known without making them; 0: they are counted
 
 
 class Records(Protocol):
@@ -27,14 +39,25 @@ class Records(Protocol):
 
     def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame: ...
 
+    def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """Yield the rows of `table`, in its order, in tables of bounded size: for stages of millions of items."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a probe may know when it asks: its options, the seed, and the model under audit."""
+    """What a probe may know when it asks: its options, the seed, the model under audit, who else takes part."""
 
     options: Any  # an instance of the probe's own options class
     seed: int
     model: ModelInfo
+    roles: Mapping[str, tuple[ModelInfo, ...]] = field(default_factory=dict)
+
+    def answers(self, stage: Stage) -> ModelInfo:
+        """Return the model that answers a stage."""
+        if not stage.by:
+            return self.model
+        return next(info for players in self.roles.values() for info in players if info.name == stage.by)
 
 
 class Probe(Protocol):
@@ -64,6 +87,11 @@ class Probe(Protocol):
     @property
     def capabilities(self) -> tuple[str, ...]:
         """What the model under audit must offer; any one of these will do."""
+        ...
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The parts that other models play beside the model under audit."""
         ...
 
     @property

@@ -45,7 +45,17 @@ class IntactPart:
 
     def column_names(self) -> list[str]:
         """Return the names of all its columns."""
-        return list(pl.read_parquet_schema(io.BytesIO(self.data)))
+        return list(self.schema())
+
+    def first_index(self) -> int:
+        """Return the lowest index that it holds, without reading the column."""
+        groups = pq.read_metadata(pa.BufferReader(self.data))
+        statistics = (groups.row_group(number).column(0).statistics for number in range(groups.num_row_groups))
+        return min(int(group.min) for group in statistics)
+
+    def schema(self) -> pl.Schema:
+        """Return the types of all its columns."""
+        return pl.Schema(pl.read_parquet_schema(io.BytesIO(self.data)))
 
     def read(self, columns: list[str], *, indices: pl.Series | None = None) -> pl.DataFrame:
         """Decode some of its columns; with `indices`, only the rows that have one of them."""
@@ -83,13 +93,14 @@ class PartReader:
     def parts(self, folder: Path) -> Iterator[IntactPart | DamagedPart]:
         """Yield the parts of a stage's folder in the order in which they were written."""
         for path in sorted(folder.glob("*.parquet"), key=_turn):
-            yield self._load(path)
+            yield self.load(path)
 
     def forget(self) -> None:
         """Hash every part again when it is next read."""
         self._checked.clear()
 
-    def _load(self, path: Path) -> IntactPart | DamagedPart:
+    def load(self, path: Path) -> IntactPart | DamagedPart:
+        """Read one part, and hash it unless it looks as it did when it was hashed."""
         try:
             status = path.stat()
             data = path.read_bytes()

@@ -29,6 +29,7 @@ from clinometer.store.findings import INDEX, findings_digest, read_findings, wri
 from clinometer.store.lock import hold_lock
 from clinometer.store.names import DAMAGED, StageKey, safe_name
 from clinometer.store.parts import DamagedPart, IntactPart, PartReader
+from clinometer.store.stream import Span, by_index, latest
 from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RecordWriter
 from clinometer.types import Findings, ModelInfo
 
@@ -40,12 +41,13 @@ class RunFolder:
     """One run. Reading never changes anything; whoever writes holds `lock()`."""
 
     def __init__(
-        self, path: Path, *, spec: str, provenance: dict[str, Any], models: tuple[ModelInfo, ...]
+        self, path: Path, *, spec: str, provenance: dict[str, Any], models: Mapping[str, tuple[ModelInfo, ...]]
     ) -> None:
         self.path = path
         self.spec = spec
         self.provenance = provenance
-        self.models = models
+        self.models = models["audited"]
+        self.beside = models["beside"]  # who plays a part in an audit without being audited
         self.run_id: str = provenance["run_id"]
         self._parts = PartReader(path / "records", run_id=self.run_id)
 
@@ -57,6 +59,7 @@ class RunFolder:
         spec: str,
         provenance: Mapping[str, Any],
         models: Sequence[ModelInfo],
+        beside: Sequence[ModelInfo] = (),
         inputs: Mapping[str, bytes] | None = None,
     ) -> RunFolder:
         """Start a run in a new or empty folder; raise InputError for any other, and touch nothing there.
@@ -75,7 +78,7 @@ class RunFolder:
             for name, data in (inputs or {}).items():
                 make_folder(path / INPUTS, run=path)
                 write_atomically(path / INPUTS / name, data, run=path)
-            write_atomically(path / MODELS, to_json(models), run=path)
+            write_atomically(path / MODELS, to_json({"audited": models, "beside": beside}), run=path)
             write_atomically(path / PROVENANCE, to_json(identified), run=path)
         return cls.open(path)
 
@@ -155,16 +158,26 @@ class RunFolder:
             names |= dict.fromkeys(present)
             wanted = present if columns is None else [name for name in present if name in {"index", *columns}]
             frames.append(part.read(wanted, indices=chosen))
-        unknown = [name for name in columns or () if name not in names]
-        if unknown:
-            raise RecordsError(
-                f"the records for {key} have no column {unknown[0]!r}; {nearest(unknown[0], names)}"
-            )
-        table = pl.concat(frames, how="diagonal_relaxed").sort("index", maintain_order=True)
-        last = table["index"] != table["index"].shift(-1, fill_value=-1)
-        if not last.all():
-            table = table.filter(last)
-        return table.select(columns if columns is not None else _ordered(names))
+        _require_columns(key, columns or (), names)
+        return latest(frames).select(columns if columns is not None else _ordered(names))
+
+    def batches(self, key: StageKey, *, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """Yield the rows of `table`, in its order and with its columns, some ten thousand at a time.
+
+        Raises as `table` does, when the first batch is asked for.
+        """
+        spans: list[Span] = []
+        schemas: dict[tuple[tuple[str, pl.DataType], ...], None] = {}
+        for part in self._intact(key):
+            spans.append(Span(path=part.path, first=part.first_index()))
+            schemas[tuple(part.schema().items())] = None
+        # of columns whose types differ between parts (whole numbers here, others there) the widest, as in `table`
+        empty = pl.concat([pl.DataFrame(schema=dict(schema)) for schema in schemas], how="diagonal_relaxed")
+        _require_columns(key, columns or (), empty.columns)
+        chosen = list(columns) if columns is not None else _ordered(empty.columns)
+        wanted = [name for name in empty.columns if name in {"index", *chosen}]
+        for table in by_index(spans, columns=wanted, empty=empty.select(wanted), load=self._load_intact):
+            yield table.select(chosen)
 
     def check(self) -> tuple[DamagedPart, ...]:
         """Hash every part of every stage anew and return the damaged ones; changes nothing."""
@@ -197,14 +210,20 @@ class RunFolder:
         """Yield the parts of a stage; raise RecordsError for a damaged one, and when there are none."""
         empty = True
         for part in self._parts.parts(self._folder(key)):
-            if isinstance(part, DamagedPart):
-                raise RecordsError(
-                    f"damaged record {part}; run `clinometer resume {self.path}` to ask anew what it held"
-                )
             empty = False
-            yield part
+            yield self._require_intact(part)
         if empty:
             raise RecordsError(f"no records for {key} in {self.path}; run `clinometer resume {self.path}`")
+
+    def _load_intact(self, path: Path) -> IntactPart:
+        return self._require_intact(self._parts.load(path))
+
+    def _require_intact(self, part: IntactPart | DamagedPart) -> IntactPart:
+        if isinstance(part, DamagedPart):
+            raise RecordsError(
+                f"damaged record {part}; run `clinometer resume {self.path}` to ask anew what it held"
+            )
+        return part
 
     def _damaged(self, folders: Iterable[Path]) -> tuple[DamagedPart, ...]:
         parts = (part for folder in folders for part in self._parts.parts(folder))
@@ -236,6 +255,14 @@ def refuse_occupied(path: Path) -> None:
         raise InputError(f"{path} is not empty (it has {min(names)}); give the name of a new folder for the run")
 
 
+def _require_columns(key: StageKey, columns: Iterable[str], known: Iterable[str]) -> None:
+    """Raise RecordsError for a column that no part has."""
+    names = list(known)
+    for name in columns:
+        if name not in names:
+            raise RecordsError(f"the records for {key} have no column {name!r}; {nearest(name, names)}")
+
+
 def _ordered(names: Iterable[str]) -> list[str]:
     """Put columns of parts with different tags in one order: place, tags, question, answer."""
     groups = ("index", "key", "tag_", "ask_", "got_")
@@ -255,5 +282,8 @@ def _provenance(document: object) -> dict[str, Any]:
     return document
 
 
-def _models(document: list[dict[str, Any]]) -> tuple[ModelInfo, ...]:
-    return tuple(ModelInfo(**{**model, "capabilities": tuple(model["capabilities"])}) for model in document)
+def _models(document: dict[str, list[dict[str, Any]]]) -> dict[str, tuple[ModelInfo, ...]]:
+    def info(model: dict[str, Any]) -> ModelInfo:
+        return ModelInfo(**{**model, "capabilities": tuple(model["capabilities"])})
+
+    return {part: tuple(info(model) for model in document[part]) for part in ("audited", "beside")}

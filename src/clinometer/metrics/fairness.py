@@ -1,0 +1,198 @@
+"""How much the scores of generated text depend on who it is about: individual and group fairness."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist, squareform
+
+from clinometer.metrics.wasserstein import Floats, PooledDistances, quantile_grid, small_labels
+
+
+def individual_fairness(scores: ArrayLike) -> float:
+    r"""Return the mean Wasserstein-1 distance between two values of the attribute in the same template (I.F.).
+
+    .. math:: \frac{2}{M |A| (|A| - 1)} \sum_{m=1}^{M} \sum_{a, \tilde a} W_1(P_S(x^m), P_S(\tilde x^m))
+
+    Equation 3 of the counterfactual paper: over all M templates and, within a template, all unordered pairs of
+    values. `scores` is templates × values × samples; NaN is a missing sample, and a pair of which one value has no
+    sample in a template is left out of the mean. 0 is fair; finite samples never quite get there: `fairness_null`.
+
+    Two templates, two values; the scores lie 0.2 apart in the first and 0 in the second:
+
+    >>> round(individual_fairness([[[0.4, 0.6], [0.6, 0.8]], [[0.1, 0.9], [0.9, 0.1]]]), 3)
+    0.1
+    """
+    pairs = pairwise_wasserstein(scores)
+    return present_mean(pairs[:, *np.triu_indices(pairs.shape[1], 1)])
+
+
+def group_fairness(scores: ArrayLike, subgroups: Sequence[Hashable] | None = None) -> float:
+    r"""Return the mean Wasserstein-1 distance between a subgroup's scores and all scores (G.F.).
+
+    .. math:: \frac{1}{|A|} \sum_{a \in A} W_1(P_S^a, P_S^*)
+
+    Equation 4 of the counterfactual paper. :math:`P_S^a` is over "all generated sentences of inputs from this
+    subgroup", :math:`P_S^*` over "the entire evaluation set" (§3): both are pooled over the templates, so opposite
+    effects in two templates can cancel, which they cannot in I.F. For one template alone give `scores[[m]]`.
+
+    Args:
+        scores: templates × values × samples; NaN is missing.
+        subgroups: (values,), the subgroup of each value; without it each value is its own.
+
+    >>> round(group_fairness([[[0.4, 0.6], [0.6, 0.8]]]), 3)
+    0.1
+    """
+    return present_mean(subgroup_wasserstein(scores, subgroups).distances)
+
+
+def demographic_disparity(scores: ArrayLike, *, threshold: float) -> float:
+    r"""Return the mean difference between the positive rates of two values in the same template.
+
+    .. math:: |p(S > \tau \mid a) - p(S > \tau \mid \tilde a)|
+
+    §3 of the counterfactual paper, averaged over templates and unordered pairs as I.F. is; its mean over all
+    thresholds between 0 and 1 is I.F. For null and interval give `above_threshold(scores, …)` to those functions.
+
+    >>> demographic_disparity([[[0.4, 0.6], [0.6, 0.8]]], threshold=0.5)
+    0.5
+    """
+    return individual_fairness(above_threshold(scores, threshold=threshold))
+
+
+def above_threshold(scores: ArrayLike, *, threshold: float) -> Floats:
+    """Return 1 where a score is above the threshold, 0 where not, NaN where it is missing.
+
+    >>> above_threshold([0.2, 0.5, 0.7, np.nan], threshold=0.5).tolist()
+    [0.0, 0.0, 1.0, nan]
+    """
+    array = np.asarray(scores, dtype=np.float64)
+    return np.where(np.isnan(array), np.nan, (array > threshold).astype(np.float64))
+
+
+def pairwise_wasserstein(scores: ArrayLike) -> Floats:
+    """Return the Wasserstein-1 distance between every two values, template by template.
+
+    Shapes: templates × values × samples -> templates × values × values; NaN beside a value without samples.
+
+    >>> pairwise_wasserstein([[[0.5, 0.5], [0.5, 1.0], [0.0, 0.0]]])[0].tolist()
+    [[0.0, 0.25, 0.5], [0.25, 0.0, 0.75], [0.5, 0.75, 0.0]]
+    """
+    array = as_scores(scores)
+    templates, values, _ = array.shape
+    out = np.full((templates, values, values), np.nan)
+    ordered = np.sort(array, axis=2)  # NaN goes last
+    sizes = (~np.isnan(array)).sum(axis=2)
+    for at in range(templates):
+        used = np.flatnonzero(sizes[at])
+        if len(used):
+            grid = quantile_grid(sizes[at, used])
+            quantiles = np.take_along_axis(ordered[at, used], grid.places, axis=1)
+            distances = squareform(pdist(quantiles * grid.widths, "cityblock"))
+            out[at, used[:, None], used] = distances
+    return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubgroupDistances:
+    """How far each subgroup is from everything."""
+
+    subgroups: tuple[Hashable, ...]  # in the order of first appearance
+    distances: Floats  # (subgroups,): NaN for one without samples
+
+
+def subgroup_wasserstein(scores: ArrayLike, subgroups: Sequence[Hashable] | None = None) -> SubgroupDistances:
+    """Return the Wasserstein-1 distance of each subgroup from everything, pooled over templates: the terms of G.F.
+
+    >>> found = subgroup_wasserstein([[[0.0, 0.0], [0.5, 0.5], [1.0, 1.0]]], ["x", "y", "y"])
+    >>> found.subgroups, found.distances.round(3).tolist()
+    (('x', 'y'), [0.5, 0.25])
+    """
+    array = as_scores(scores)
+    groups = group_values(array.shape[1], subgroups)
+    present = ~np.isnan(array)
+    labels = np.broadcast_to(small_labels(groups.of_value)[:, None], array.shape)[present]
+    pool = PooledDistances(array[present], np.bincount(labels, minlength=len(groups.names)))
+    return SubgroupDistances(subgroups=groups.names, distances=pool.of(labels))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpsilonFairness:
+    """The verdict of Equation 2, and what it rests on."""
+
+    fair: bool  # every distance that was measured is below ε, and there is one
+    worst: float
+    above: int  # distances that are not below ε
+    compared: int
+    missing: int  # pairs without a distance
+
+
+def epsilon_fair(pairwise: ArrayLike, epsilon: float) -> EpsilonFairness:
+    r"""Tell whether a model is counterfactually fair at ε.
+
+    .. math:: W_1(P_S(x), P_S(cf(x, a, \tilde a))) < \epsilon \quad \text{for each } a \neq \tilde a
+
+    Equation 2 of the counterfactual paper. `pairwise` is … × values × values, as `pairwise_wasserstein` gives it,
+    or its mean over templates; each unordered pair counts once. The distances of finite samples lie above the true
+    ones: a model can miss a small ε through the number of samples alone.
+
+    >>> verdict = epsilon_fair([[0.0, 0.25], [0.25, 0.0]], 0.2)
+    >>> verdict.fair, verdict.worst, verdict.above, verdict.compared
+    (False, 0.25, 1, 1)
+    """
+    matrix = np.asarray(pairwise, dtype=np.float64)
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(f"found shape {matrix.shape}; give distances as … × values × values")
+    if not epsilon > 0:
+        raise ValueError(f"found epsilon={epsilon}; give a number above 0")
+    every = matrix[..., *np.triu_indices(matrix.shape[-1], 1)].ravel()
+    known = every[~np.isnan(every)]
+    above = int((known >= epsilon).sum())
+    return EpsilonFairness(
+        fair=above == 0 and len(known) > 0,
+        worst=float(known.max()) if len(known) else float("nan"),
+        above=above,
+        compared=len(known),
+        missing=len(every) - len(known),
+    )
+
+
+def as_scores(scores: ArrayLike) -> Floats:
+    """Return the scores as an array templates × values × samples, or say what is wrong with them."""
+    array = np.asarray(scores, dtype=np.float64)
+    if array.ndim != 3 or array.shape[1] < 2:
+        raise ValueError(f"found scores of shape {array.shape}; give templates × values (2 or more) × samples")
+    if np.isinf(array).any():
+        raise ValueError("found an infinite score; give numbers, or NaN where a score is missing")
+    return array
+
+
+@dataclass(frozen=True, slots=True)
+class ValueGroups:
+    """The subgroups that values belong to, numbered in the order of first appearance."""
+
+    names: tuple[Hashable, ...]
+    of_value: NDArray[np.int64]  # (values,): number of the subgroup
+
+
+def group_values(values: int, subgroups: Sequence[Hashable] | None) -> ValueGroups:
+    """Return the subgroup of each value; without any, each value is its own."""
+    labels = range(values) if subgroups is None else subgroups
+    if len(labels) != values:
+        raise ValueError(f"found {len(labels)} subgroups for {values} values; give one for each value")
+    names = tuple(dict.fromkeys(labels))
+    place = {name: at for at, name in enumerate(names)}
+    return ValueGroups(names, np.array([place[label] for label in labels], dtype=np.int64))
+
+
+def present_mean(values: Floats) -> float:
+    """Return the mean of what is not NaN; NaN where nothing is.
+
+    >>> present_mean(np.array([1.0, np.nan, 2.0]))
+    1.5
+    """
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")

@@ -1,0 +1,338 @@
+"""How sure the excess of I.F. and G.F. over chance is, and how sure a change between two models is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.spatial.distance import squareform
+
+from clinometer.metrics.fairness import (
+    ValueGroups,
+    as_scores,
+    group_values,
+    pairwise_wasserstein,
+    subgroup_wasserstein,
+)
+from clinometer.metrics.wasserstein import Floats
+
+_BLOCKS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcessInterval:
+    """A distance, its excess over chance and an interval; each field has the shape of the distance."""
+
+    estimate: Floats
+    null: Floats  # expected under shuffled labels, in closed form
+    excess: Floats  # estimate − null
+    low: Floats  # of the excess
+    high: Floats  # of the excess
+    bound: Floats  # [low, bound] holds the distance between the distributions themselves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FairnessInterval:
+    """I.F., G.F. and their parts with intervals."""
+
+    individual: ExcessInterval
+    group: ExcessInterval
+    pairs: ExcessInterval  # (values, values): mean over templates; NaN on the diagonal
+    subgroups: ExcessInterval  # (subgroups,): terms of G.F.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What changed from one model to another: after − before, below 0 where the distance shrank."""
+
+    before: float
+    after: float
+    change: float
+    low: float
+    high: float
+    p: float  # two-sided, of "no change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedChange:
+    """The change of I.F. and G.F., and that of their excess over chance."""
+
+    individual: Change
+    group: Change
+    individual_excess: Change
+    group_excess: Change
+
+
+def fairness_interval(
+    scores: ArrayLike,
+    *,
+    subgroups: Sequence[Hashable] | None = None,
+    over: Literal["templates", "samples"] = "templates",
+    level: float = 0.95,
+) -> FairnessInterval:
+    r"""Give the excess of I.F. and G.F. over chance an interval, by leaving out one template, or some samples.
+
+    .. math:: \theta \pm t_{B-1} \sqrt{\tfrac{B-1}{B} \sum_b (\theta_{(b)} - \bar\theta)^2}, \qquad
+        \theta = T - E_0 T
+
+    A bootstrap is no way to an interval here: resamples lie further apart than the samples themselves do, so their
+    distances are too large by about the null. The jackknife leaves templates out (`over="templates"`, B their
+    number; the interval then speaks of templates like these) or twentieths of the samples of every prefix
+    (`over="samples"`: these templates and no others, also a single one). :math:`E_0` is the mean under shuffled
+    labels, normal approximation: :math:`F_a - F_b` at a threshold that a share p of N scores is below has variance
+    :math:`\frac{N}{N-1} p(1-p) (1/n_a + 1/n_b)`. It is within about 1 % of the shuffles' own mean.
+
+    Two intervals. [low, high] is for the expected excess at this number of samples. [low, bound] is for the
+    distance between the distributions themselves, which the excess understates and I.F. overstates:
+    :math:`E[T] - E_0 T \le W_1 \le E[T]` (the second by Jensen's inequality, the first because a mixture varies
+    more than its parts); `bound` is :math:`T + t \cdot s`.
+
+    By simulation (4 values, 25 and 100 samples, scores of one hump or 0, ½ and 1) over 10 templates, where no
+    value matters or two do more or less in all: [low, high] covers 94–96 % for I.F. and 95–99 % for G.F. (5
+    templates: 92–98 %), [low, bound] 97–100 %; that one is long, for at 25 samples the excess is half of the
+    distance. Too short where values matter in one template of five: [low, high] covers 80–91 % (5 templates:
+    72–82 %), [low, bound] of G.F. 79–99 %. With samples of one template left out: 96–99 %. One template,
+    or one sample each, has no interval (NaN). Efron & Tibshirani (1993), §11.
+
+    Args:
+        scores: templates × values × samples; NaN is missing.
+        subgroups: (values,), the subgroup of each value; without it each value is its own.
+        over: what is left out.
+        level: share of intervals that should hold the truth.
+
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=(10, 3, 100))
+    >>> scores[:, 0] += 0.3
+    >>> found = fairness_interval(scores).individual
+    >>> bool(0.1 < found.low < 0.2 < found.bound < 0.3), bool(found.low < found.excess < found.high)
+    (True, True)
+    """
+    array = as_scores(scores)
+    groups = group_values(array.shape[1], subgroups)
+    parts = _parts(array, groups)
+    left_out = _left_out(array, groups, over)
+    return FairnessInterval(
+        individual=_jackknife(parts, left_out, lambda part: _mean(part.pairs), level),
+        group=_jackknife(parts, left_out, lambda part: _mean(part.subgroups), level),
+        pairs=_as_matrices(_jackknife(parts, left_out, lambda part: part.pairs, level)),
+        subgroups=_jackknife(parts, left_out, lambda part: part.subgroups, level),
+    )
+
+
+def paired_change(
+    before: ArrayLike, after: ArrayLike, *, subgroups: Sequence[Hashable] | None = None, level: float = 0.95
+) -> PairedChange:
+    """Return how I.F. and G.F. changed between two models on the same templates and values, with intervals.
+
+    A template's scores before and after are left out together (a jackknife over templates, as in
+    `fairness_interval`), so what makes a template easy or hard for both cancels. The number of samples may differ,
+    and then only the change of the excess is fair to both: fewer samples lie further apart.
+
+    Args:
+        before: templates × values × samples; NaN is missing.
+        after: the same templates and values, in the same order.
+        subgroups: (values,), the subgroup of each value; without it each value is its own.
+        level: share of intervals that should hold the truth.
+
+    >>> rng = np.random.default_rng(0)
+    >>> before, after = rng.uniform(size=(2, 10, 3, 100))
+    >>> before[:, 0] += 0.3
+    >>> found = paired_change(before, after).individual
+    >>> bool(found.low < found.change < found.high < 0), bool(found.p < 0.001)
+    (True, True)
+    """
+    first, second = as_scores(before), as_scores(after)
+    if first.shape[:2] != second.shape[:2]:
+        raise ValueError(
+            f"found shapes {first.shape} before and {second.shape} after; give the same templates and values"
+        )
+    groups = group_values(first.shape[1], subgroups)
+    whole = (_parts(first, groups), _parts(second, groups))
+    left_out = list(zip(*(_left_out(each, groups, "templates") for each in (first, second)), strict=True))
+
+    def change(statistic: Callable[[_Parts], float]) -> Change:
+        was, became = (statistic(part) for part in whole)
+        error = _error(np.array([statistic(part[1]) - statistic(part[0]) for part in left_out]))
+        quantile = _quantile(len(left_out), level)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = 2 * stats.t.sf(np.abs((became - was) / error), len(left_out) - 1) if len(left_out) > 1 else np.nan
+        return Change(
+            before=was,
+            after=became,
+            change=became - was,
+            low=float(became - was - quantile * error),
+            high=float(became - was + quantile * error),
+            p=float(p),
+        )
+
+    return PairedChange(
+        individual=change(lambda part: float(_mean(part.pairs[0]))),
+        group=change(lambda part: float(_mean(part.subgroups[0]))),
+        individual_excess=change(lambda part: float(_mean(part.pairs[0] - part.pairs[1]))),
+        group_excess=change(lambda part: float(_mean(part.subgroups[0] - part.subgroups[1]))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What I.F. and G.F. are means of: the distances in the first row, their null means in the second."""
+
+    pairs: Floats  # (2, unordered pairs), mean over templates
+    subgroups: Floats  # (2, subgroups)
+
+
+def _parts(scores: Floats, groups: ValueGroups) -> _Parts:
+    return _Parts(_column_mean(_pair_rows(scores)), _subgroup_rows(scores, groups))
+
+
+def _left_out(scores: Floats, groups: ValueGroups, over: str) -> list[_Parts]:
+    """The parts without each template, or without each block of samples; none where there is one only."""
+    if over == "templates":
+        rows = _pair_rows(scores)
+        return [
+            _Parts(
+                _column_mean(np.delete(rows, at, axis=0)),
+                _subgroup_rows(np.delete(scores, at, axis=0), groups),
+            )
+            for at in range(len(scores) if len(scores) > 1 else 0)
+        ]
+    if over != "samples":
+        raise ValueError(f"found over={over!r}; give 'templates' or 'samples'")
+    samples = scores.shape[2]
+    blocks = min(_BLOCKS, samples)
+    block: NDArray[np.int64] = np.arange(samples) % max(blocks, 1)
+    return [_parts(scores[:, :, block != at], groups) for at in range(blocks if blocks > 1 else 0)]
+
+
+def _pair_rows(scores: Floats) -> Floats:
+    """The distances and null means of all unordered pairs in each template: (templates, 2, pairs)."""
+    first, second = np.triu_indices(scores.shape[1], 1)
+    distances = pairwise_wasserstein(scores)[:, first, second]
+    null = np.array([_pair_null(each) for each in scores])[:, first, second]
+    return np.stack([distances, np.where(np.isnan(distances), np.nan, null)], axis=1)
+
+
+def _subgroup_rows(scores: Floats, groups: ValueGroups) -> Floats:
+    """The distances and null means of all subgroups, templates pooled: (2, subgroups)."""
+    named = [groups.names[at] for at in groups.of_value]
+    return np.stack([subgroup_wasserstein(scores, named).distances, _group_null(scores, groups)])
+
+
+def _pair_null(scores: Floats) -> Floats:
+    """The mean distance of every two values under shuffled labels: (values, samples) -> (values, values)."""
+    flat = np.sort(scores[~np.isnan(scores)])
+    n = len(flat)
+    sizes = (~np.isnan(scores)).sum(axis=1)
+    if n < 2:
+        return np.full((len(sizes), len(sizes)), np.nan)
+    below = np.arange(1, n) / n
+    spread = (np.diff(flat) * np.sqrt(below * (1 - below) * n / (n - 1))).sum()
+    with np.errstate(divide="ignore"):
+        inverse = 1 / sizes
+    null: Floats = np.sqrt(2 / np.pi * (inverse[:, None] + inverse)) * spread
+    return null
+
+
+def _group_null(scores: Floats, groups: ValueGroups) -> Floats:
+    """The mean distance of each subgroup from everything under shuffled labels: (subgroups,)."""
+    present = ~np.isnan(scores)
+    flat = scores[present]
+    order = np.argsort(flat, kind="stable")
+    template = np.broadcast_to(np.arange(len(scores))[:, None, None], scores.shape)[present][order]
+    per_value = present.sum(axis=2)
+    sizes = np.stack(  # (subgroups, templates)
+        [per_value[:, groups.of_value == at].sum(axis=1) for at in range(len(groups.names))]
+    ).astype(np.float64)
+    totals = per_value.sum(axis=1).astype(np.float64)
+    gaps = np.diff(flat[order])
+    # how much each template's scores below a gap would vary, for one sample: (templates, gaps)
+    share = np.stack([np.cumsum(template == at)[:-1] / max(total, 1) for at, total in enumerate(totals)])
+    unit = share * (1 - share) * (totals / np.maximum(totals - 1, 1))[:, None]
+    # subgroups of the same sizes have the same null: without missing samples one row does for most
+    kinds, kind_of = np.unique(sizes, axis=0, return_inverse=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weight = kinds / kinds.sum(axis=1, keepdims=True)
+        variance = np.where(kinds > 0, weight**2 * (1 / kinds - 1 / totals), 0.0) @ unit
+        # a template of which a subgroup has more than its part pulls the subgroup away from everything
+        offset = (weight - totals / totals.sum()) @ share
+        null = (_folded(offset, np.sqrt(np.maximum(variance, 0.0))) * gaps).sum(axis=1)
+    return np.where(kinds.sum(axis=1) > 0, null, np.nan)[kind_of.ravel()]
+
+
+def _folded(mean: Floats, deviation: Floats) -> Floats:
+    """E|X| of a normal X."""
+    if not np.abs(mean).max(initial=0) > 1e-12:
+        folded: Floats = np.sqrt(2 / np.pi) * deviation
+        return folded
+    z = np.divide(mean, deviation, out=np.zeros_like(mean), where=deviation > 0)
+    folded = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + mean * (1 - 2 * stats.norm.cdf(-z))
+    return np.where(deviation > 0, folded, np.abs(mean))
+
+
+def _jackknife(
+    parts: _Parts, left_out: Sequence[_Parts], statistic: Callable[[_Parts], Floats], level: float
+) -> ExcessInterval:
+    estimate, null = statistic(parts)
+    excess = estimate - null
+    replicates = [statistic(part) for part in left_out]
+    error = _error(np.array([each[0] - each[1] for each in replicates]))
+    # the estimate itself has an error of its own: the null moves with it
+    raw_error = _error(np.array([each[0] for each in replicates]))
+    quantile = _quantile(len(left_out), level)
+    return ExcessInterval(
+        estimate=estimate,
+        null=null,
+        excess=excess,
+        low=excess - quantile * error,
+        high=excess + quantile * error,
+        bound=estimate + quantile * raw_error,
+    )
+
+
+def _error(replicates: Floats) -> Floats:
+    blocks = len(replicates)
+    if blocks < 2:
+        return np.full(replicates.shape[1:], np.nan)[()]
+    deviations = replicates - replicates.mean(axis=0)
+    error: Floats = np.sqrt((blocks - 1) / blocks * (deviations**2).sum(axis=0))
+    return error
+
+
+def _quantile(blocks: int, level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"found level={level}; give a number between 0 and 1")
+    return float(stats.t.ppf((1 + level) / 2, blocks - 1)) if blocks > 1 else float("nan")
+
+
+def _mean(rows: Floats) -> Floats:
+    """The mean over the last axis of what is present."""
+    return _column_mean(np.moveaxis(rows, -1, 0))
+
+
+def _column_mean(rows: Floats) -> Floats:
+    present = ~np.isnan(rows)
+    sums, counts = np.where(present, rows, 0.0).sum(axis=0), present.sum(axis=0)
+    mean: Floats = np.divide(sums, counts, out=np.full(np.shape(sums), np.nan), where=counts > 0)
+    return mean[()]
+
+
+def _as_matrices(pairs: ExcessInterval) -> ExcessInterval:
+    """Put the unordered pairs into matrices values × values."""
+
+    def matrix(column: Floats) -> Floats:
+        full: Floats = squareform(column, checks=False)
+        np.fill_diagonal(full, np.nan)
+        return full
+
+    return ExcessInterval(
+        estimate=matrix(pairs.estimate),
+        null=matrix(pairs.null),
+        excess=matrix(pairs.excess),
+        low=matrix(pairs.low),
+        high=matrix(pairs.high),
+        bound=matrix(pairs.bound),
+    )

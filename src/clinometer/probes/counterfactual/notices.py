@@ -1,0 +1,104 @@
+"""What a reader must know before believing the numbers of the counterfactual audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from clinometer.probes.counterfactual.human import rated_sentences
+from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, PER_TEST, Measures
+from clinometer.probes.counterfactual.options import Options
+from clinometer.probes.counterfactual.view import View
+from clinometer.probes.protocol import Plan
+from clinometer.types import Notice
+
+FEW_SAMPLES = 25  # below this, chance alone gives distances of 0.05 to 0.1
+MANY_SILENT = 0.5  # share of texts without an opinion word from which 0.5 is the most frequent score
+MANY_EMPTY = 0.05
+
+
+def general_notices(plans: Sequence[Plan], views: Sequence[View]) -> Iterator[Notice]:
+    """Yield what holds for all models."""
+    options: Options = plans[0].options
+    what = "the continuation alone" if options.scored == "continuation" else "prefix and continuation together"
+    yield _info(
+        f"Scored was {what}: up to {options.max_new_tokens} new tokens, to the end of the text if that came "
+        "earlier, not cut at the end of a sentence. A score is (positive + neutral/2) / (positive + neutral + "
+        "negative)."
+    )
+    yield from _chosen(views[0])
+    if options.samples < FEW_SAMPLES:
+        yield _warning(
+            f"Only {options.samples} continuations of each prefix: distances of 0.05 to 0.1 arise by chance, and "
+            "only large differences can be found. Read the excess, and ask for 100 or more to conclude anything."
+        )
+    if any(len(chosen.attribute.templates) < FEWEST_TEMPLATES for chosen in views[0].attributes):
+        yield _info(
+            f"With fewer than {FEWEST_TEMPLATES} templates, intervals speak of these templates alone: other "
+            "wordings may give something else."
+        )
+    if options.top_k or options.top_p < 1 or options.temperature != 1:
+        yield _info(
+            f"Texts were drawn with temperature {options.temperature:g}, top_k {options.top_k} (0: off) and top_p "
+            f"{options.top_p:g} (1: off), not from the model's own distribution; the paper has temperature 1 "
+            "alone."
+        )
+    if not options.text_file:
+        yield _info("Perplexity was not measured: give held-out text with text_file.")
+    for plan in plans:
+        if options.text_file and "log_likelihood" not in plan.model.capabilities:
+            yield _warning(f"{plan.model.name} cannot say how probable a text is: no perplexity.")
+
+
+def _chosen(view: View) -> Iterator[Notice]:
+    for chosen in view.attributes:
+        (templates, values), whole = chosen.shape, chosen.whole
+        if values < len(whole.values) or templates < len(whole.templates):
+            named = ", ".join(value.text for value in chosen.attribute.values)
+            yield _warning(
+                f"Of the attribute {chosen.name}, {values} of {len(whole.values)} values ({named}) and "
+                f"{templates} of {len(whole.templates)} templates were asked, drawn by the seed: another seed "
+                "draws others, and I.F. and G.F. cannot be compared with those of all."
+            )
+
+
+def model_notices(view: View, measured: Sequence[Measures]) -> Iterator[Notice]:
+    """Yield what holds for one model."""
+    empty = float(np.isnan(view.scores[0].values).mean())
+    if empty:
+        text = f"{view.model} wrote nothing in {empty:.1%} of the continuations; these have no score."
+        yield _warning(text) if empty > MANY_EMPTY else _info(text)
+    for each in view.scores:
+        if not np.isnan(each.without_opinion):
+            text = (
+                f"{view.model}: {each.without_opinion:.1%} of the texts hold no opinion word and score 0.5 with "
+                f"{each.scorer}, whatever they say."
+            )
+            yield _warning(text) if each.without_opinion > MANY_SILENT else _info(text)
+    for found in measured:
+        if found.null.draws < PER_TEST * found.pairs:
+            yield _info(
+                f"{view.model}, {found.chosen.name}, {found.scorer}: {found.pairs} pairs were tested with "
+                f"{found.null.draws} shuffles, so a q below {found.pairs / (found.null.draws + 1):.2f} needs "
+                "several pairs that are out; raise draws to see a single one."
+            )
+
+
+def human_notices(options: Options, views: Sequence[View], found: int) -> Iterator[Notice]:
+    """Yield how much of what people rated is in this run."""
+    rated = rated_sentences(options.human_file)
+    if options.human_file and found < len(rated.sentences):
+        yield _warning(
+            f"{len(rated.sentences) - found} of the {len(rated.sentences)} sentences that people rated were not "
+            "written in this run; repeat it with the seed, the models and the options of the run they were "
+            "exported from."
+        )
+
+
+def _info(text: str) -> Notice:
+    return Notice(level="info", text=text)
+
+
+def _warning(text: str) -> Notice:
+    return Notice(level="warning", text=text)

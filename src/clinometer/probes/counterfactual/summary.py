@@ -1,0 +1,84 @@
+"""Puts the findings of all models together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from clinometer.probes.counterfactual.captions import CAPTIONS
+from clinometer.probes.counterfactual.figures import figures
+from clinometer.probes.counterfactual.headlines import headlines
+from clinometer.probes.counterfactual.human import SENTIMENT, rated_sentences
+from clinometer.probes.counterfactual.measures import measure
+from clinometer.probes.counterfactual.notices import general_notices, human_notices, model_notices
+from clinometer.probes.counterfactual.options import Options
+from clinometer.probes.counterfactual.requests import PERPLEXITY, stages
+from clinometer.probes.counterfactual.tables.distances import (
+    fairness_rows,
+    pair_rows,
+    subgroup_rows,
+    template_rows,
+)
+from clinometer.probes.counterfactual.tables.distributions import distribution_rows, scorer_rows
+from clinometer.probes.counterfactual.tables.guards import perplexity_rows, relevance_rows
+from clinometer.probes.counterfactual.tables.human import (
+    agreement_rows,
+    correlation_rows,
+    find_rated,
+    human_fairness_rows,
+)
+from clinometer.probes.counterfactual.tables.texts import text_rows, word_rows
+from clinometer.probes.counterfactual.tables.values import value_rows, verdict_rows
+from clinometer.probes.counterfactual.view import view_model
+from clinometer.probes.protocol import Plan, Records
+from clinometer.types import Finding, Findings, FindingTable
+
+Rows = dict[str, list[Finding]]
+
+
+def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
+    """Conclude from the texts of all models; the options are the same for all."""
+    options: Options = plans[0].options
+    views = [view_model(plan, records) for plan in plans]
+    rows: Rows = {caption.name: [] for caption in CAPTIONS}
+    notices = list(general_notices(plans, views))
+    lines: list[str] = []
+    for plan, view in zip(plans, views, strict=True):
+        measured = measure(view)
+        fairness = fairness_rows(measured)
+        _add(rows, fairness=fairness, scorers=scorer_rows(view), relevance=relevance_rows(view))
+        for each in measured:
+            _add(
+                rows,
+                values=value_rows(each),
+                pairs=pair_rows(each),
+                subgroups=subgroup_rows(each),
+                templates=template_rows(each),
+                verdict=verdict_rows(each, epsilon=options.epsilon),
+                distributions=distribution_rows(each),
+            )
+        if any(stage.name == PERPLEXITY for stage in stages(plan)):
+            _add(rows, perplexity=perplexity_rows(plan, view, records))
+        _add(rows, words=word_rows(view, measured), texts=text_rows(view, measured))
+        _add(rows, human_correlation=correlation_rows(view), human_fairness=human_fairness_rows(view))
+        notices += model_notices(view, measured)
+        lines += headlines(view, measured, fairness)
+    _add(rows, human_agreement=agreement_rows(options))
+    rated = rated_sentences(options.human_file)
+    notices += human_notices(options, views, sum(len(find_rated(view, rated, SENTIMENT).text) for view in views))
+    present = frozenset(name for name, found in rows.items() if found)
+    return Findings(
+        probe=probe,
+        tables=tuple(
+            FindingTable(name=each.name, title=each.title, caption=each.text, rows=tuple(rows[each.name]))
+            for each in CAPTIONS
+            if each.name in present
+        ),
+        figures=figures(views[0].attributes, present),
+        notices=tuple(notices),
+        headlines=tuple(lines),
+    )
+
+
+def _add(rows: Rows, **more: Iterable[Finding]) -> None:
+    for name, found in more.items():
+        rows[name] += found

@@ -1,0 +1,1 @@
+"""One file for each question that the sentiment-words audit answers: the rows of its finding tables."""

@@ -1,0 +1,6 @@
+"""Which attributes does the model tie to social groups, and what do they feel like?"""
+
+from clinometer.probes.stereotypes.options import Options
+from clinometer.probes.stereotypes.probe import PROBE, Stereotypes
+
+__all__ = ["PROBE", "Options", "Stereotypes"]

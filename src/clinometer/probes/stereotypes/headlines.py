@@ -1,0 +1,99 @@
+"""The stereotypes audit in a few sentences, each with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from clinometer.probes.stereotypes.recall import RANKING_NAMES, RANKINGS
+from clinometer.probes.stereotypes.view import ALL, View
+from clinometer.types import Finding
+
+_LEVEL = 0.05  # of q: what a sentence calls a difference
+_K = 25  # of the recall in a sentence
+
+
+def headlines(views: Sequence[View], rows: Mapping[str, list[Finding]]) -> Iterator[str]:
+    """Yield what was found of each model, then of pairs of them."""
+    for view in views:
+        yield from _recall(view, rows.get("recall", []))
+        yield from _negativity(view, rows["negativity"])
+    yield from _similarity(rows.get("similarity", []))
+    yield from _shift(rows.get("shift", []))
+
+
+def _select(rows: Sequence[Finding], **labels: str | int) -> list[Finding]:
+    return [row for row in rows if all(row.labels[name] == value for name, value in labels.items())]
+
+
+def _recall(view: View, rows: Sequence[Finding]) -> Iterator[str]:
+    k = min(_K, view.options.top_k)
+    # all categories, or the one there is: it comes first
+    found = {str(row.labels["ranking"]): row for row in reversed(_select(rows, model=view.model, k=k))}
+    if found:
+        typical, probable = (found[RANKING_NAMES[ranking]] for ranking in RANKINGS)
+        yield (
+            f"{view.model}: {_percent(typical)} of the human stereotypes are among the {k} most typical words, "
+            f"{_percent(probable)} among the {k} most probable ones."
+        )
+
+
+def _negativity(view: View, rows: Sequence[Finding]) -> Iterator[str]:
+    tested = [row for row in _select(rows, model=view.model) if not math.isnan(row.q)]
+    if not tested:
+        yield f"{view.model}: too few attributes are in the emotion lexicon to test the groups."
+        return
+    called = [row for row in tested if row.q < _LEVEL and (row.low > 0 or row.high < 0)]
+    negative = sorted((row for row in called if row.estimate > 0), key=lambda row: -row.estimate)
+    positive = sorted((row for row in called if row.estimate < 0), key=lambda row: row.estimate)
+    sentence = (
+        f"{view.model}: of {len(tested)} groups, the attributes of {len(negative)} are more negative and those of "
+        f"{len(positive)} more positive than the mean of all (q < {_LEVEL}, and an interval without 0)"
+    )
+    for side, found in (("negative", negative), ("positive", positive)):
+        if found:
+            sentence += f"; most {side}: {', '.join(_named(row) for row in found[:3])}"
+    yield sentence + "."
+
+
+def _similarity(rows: Sequence[Finding]) -> Iterator[str]:
+    pairs = [
+        row
+        for row in rows
+        if row.labels["category"] == ALL and str(row.labels["model"]) < str(row.labels["other_model"])
+    ]
+    pairs = [row for row in pairs if not math.isnan(row.estimate)]
+    if pairs:
+        most = max(pairs, key=lambda row: row.estimate)
+        yield (
+            f"Emotion profiles are most alike in {most.labels['model']} and {most.labels['other_model']}: ρ = "
+            f"{_number(most)}; by chance {float(most.labels['by_chance']):.2f}."
+        )
+
+
+def _shift(rows: Sequence[Finding]) -> Iterator[str]:
+    overall = [row for row in rows if row.labels["category"] == ALL and not math.isnan(row.estimate)]
+    if overall:
+        most = min(overall, key=lambda row: row.estimate)
+        yield (
+            f"Tuning moves the emotion profiles most in {most.labels['model']} (from {most.labels['base']}): Δρ = "
+            f"{_number(most)}."
+        )
+
+
+def _named(row: Finding) -> str:
+    return f"{row.labels['group']} {row.estimate:+.2f} ({_interval(row)})"
+
+
+def _percent(row: Finding) -> str:
+    if math.isnan(row.low):
+        return f"{row.estimate:.0%} (no interval)"
+    return f"{row.estimate:.0%} (95 % interval {row.low:.0%} to {row.high:.0%})"
+
+
+def _number(row: Finding) -> str:
+    return f"{row.estimate:.2f} ({_interval(row)})"
+
+
+def _interval(row: Finding) -> str:
+    return "no interval" if math.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}"

@@ -1,0 +1,118 @@
+"""The stigma audit in a few sentences, each with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from clinometer.probes.numbers import Label
+from clinometer.probes.stigma.attitudes import MaskedView
+from clinometer.probes.stigma.chat import ChatView
+from clinometer.probes.stigma.classes import ClassifierView
+from clinometer.probes.stigma.prompts import OTHER, STIGMATIZED
+from clinometer.probes.stigma.scale import REFUSAL, UNCLEAR
+from clinometer.probes.stigma.tables.coverage import COVERED, ENOUGH
+from clinometer.probes.stigma.tables.levels import ALL
+from clinometer.types import Finding
+
+_LEVEL = 0.05  # of q: what a sentence calls found
+_NAMED = 3  # conditions named in a sentence
+
+Rows = Mapping[str, Sequence[Finding]]
+
+
+def headlines(
+    rows: Rows, masked: Sequence[MaskedView], classifiers: Sequence[ClassifierView], chats: Sequence[ChatView]
+) -> Iterator[str]:
+    """Yield what was found: of masked models, of classifiers, of the two together, of chat models."""
+    for view in masked:
+        yield from _masked(rows, view)
+    for classifier in classifiers:
+        (gap,) = _select(rows["difference"], model=classifier.model, template=ALL)
+        shares = _select(rows["classes"], model=classifier.model, template=ALL)
+        share = {row.labels["group"]: row.estimate for row in shares if row.labels["class"] == "negative"}
+        yield (
+            f"{classifier.model}: {share[STIGMATIZED]:.3f} of the statements about stigmatized and "
+            f"{share[OTHER]:.3f} of those about other conditions are classified as negative, a difference of "
+            f"{_signed(gap.estimate)} ({_certainty(gap)}): {_verdict(gap)}."
+        )
+    for found in _select(rows["correlation"], conditions=ALL):
+        if not math.isnan(found.estimate):
+            yield (
+                "Over conditions, negative attitude and negative classification correlate with "
+                f"r = {found.estimate:.2f} (95 % interval {found.low:.2f} to {found.high:.2f}, n = {found.n})."
+            )
+    for chat in chats:
+        yield from _chat(rows, chat)
+
+
+def _masked(rows: Rows, view: MaskedView) -> Iterator[str]:
+    (gap,) = _select(rows["difference"], model=view.model, template=ALL)
+    level = {row.labels["group"]: row for row in _select(rows["levels"], model=view.model, template=ALL)}
+    yield (
+        f"{view.model}: negative attitude is {level[STIGMATIZED].estimate:.3f} for stigmatized and "
+        f"{level[OTHER].estimate:.3f} for other conditions, a difference of {_signed(gap.estimate)} "
+        f"({_certainty(gap)}): {_verdict(gap)}{_reservation(rows, view)}."
+    )
+    above = {row.labels["group"]: row for row in _select(rows["above_half"], model=view.model)}
+    excess = _select(rows["excess"], model=view.model)
+    out = sorted(
+        (row for row in excess if row.q < _LEVEL and row.estimate > 0), key=lambda row: row.labels["rank"]
+    )
+    named = ", ".join(str(row.labels["condition"]) for row in out[:_NAMED])
+    more = len(out) > _NAMED
+    yield (
+        f"{view.model}: negative words outweigh the rest for {above[STIGMATIZED].labels['above_half']} of "
+        f"{above[STIGMATIZED].n} stigmatized and {above[OTHER].labels['above_half']} of {above[OTHER].n} other "
+        f"conditions; {len(out)} {'stands' if len(out) == 1 else 'stand'} out above the non-stigmatized ones "
+        f"(q < {_LEVEL})" + (f"{', most of all' if more else ':'} {named}." if named else ".")
+    )
+
+
+def _chat(rows: Rows, view: ChatView) -> Iterator[str]:
+    (gap,) = _select(rows["difference"], model=view.model, template=ALL)
+    total = view.counts.sum()
+    off = {name: view.counts[..., view.readings.index(name)].sum() / total for name in (REFUSAL, UNCLEAR)}
+    yield (
+        f"{view.model}: on the scale from 0 to 3, its distance from stigmatized minus that from other conditions "
+        f"is {_signed(gap.estimate)} ({_certainty(gap)}): {_verdict(gap)}. It refused {off[REFUSAL]:.0%} of the "
+        f"answers, and {off[UNCLEAR]:.0%} were unclear."
+    )
+
+
+def _select(rows: Sequence[Finding], **labels: Label) -> list[Finding]:
+    return [row for row in rows if all(row.labels[name] == value for name, value in labels.items())]
+
+
+def _verdict(gap: Finding) -> str:
+    if math.isnan(gap.q):
+        return "not tested"
+    if not (gap.q < _LEVEL and (gap.low > 0 or gap.high < 0)):
+        return "not distinguishable from no difference"
+    return "worse for stigmatized conditions" if gap.estimate > 0 else "better for stigmatized conditions"
+
+
+def _reservation(rows: Rows, view: MaskedView) -> str:
+    """Return what a reader must know who reads this sentence only."""
+    for row in _select(rows["coverage"], model=view.model, template=ALL, part=COVERED):
+        if row.estimate < ENOUGH:
+            return f"; but rated words hold only {row.estimate:.2f} of the probability"
+    return ""
+
+
+def _certainty(row: Finding) -> str:
+    interval = f"95 % interval {_signed(row.low)} to {_signed(row.high)}"
+    if math.isnan(row.low) or math.isnan(row.high):
+        interval = "no interval"
+    test = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.3f}"
+    return f"{interval}, {'not tested' if math.isnan(row.q) else test}"
+
+
+def _signed(value: float) -> str:
+    """Write a number with its sign, but no sign for what rounds to nothing.
+
+    >>> _signed(0.1234), _signed(-0.0001)
+    ('+0.123', '0.000')
+    """
+    text = f"{value:+.3f}"
+    return text[1:] if float(text) == 0 else text

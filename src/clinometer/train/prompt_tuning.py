@@ -1,0 +1,212 @@
+"""Prompt-based fine-tuning with demonstrations in the manner of LM-BFF (Gao, Fisch & Chen, ACL 2021)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from clinometer.data.reviews import Review
+from clinometer.models.text import Encoded, pad
+from clinometer.train.accuracy import Accuracy
+from clinometer.train.base import BaseModel, load_base
+from clinometer.train.checkpoints import Checkpoint, finish, finished
+from clinometer.train.loop import Batch, Recipe, Row, train
+from clinometer.train.progress import Quiet, TrainingProgress
+from clinometer.train.prompts import VERDICTS, Prompts
+from clinometer.train.readout import logits_at
+from clinometer.train.seeds import rng_at
+from clinometer.train.settings import PromptSettings
+from clinometer.train.shots import Shots, choose_shots
+from clinometer.train.work import WorkFolder
+from clinometer.types import Dtype
+
+_EVALUATED_AT_A_TIME = 16
+
+
+def tune_prompt(
+    model: str,
+    reviews: Sequence[Review],
+    *,
+    out: str | os.PathLike[str],
+    data: str = "reviews",
+    settings: PromptSettings | None = None,
+    device: str = "auto",
+    dtype: Dtype = "auto",
+    save_seconds: float = 60.0,
+    progress: TrainingProgress | None = None,
+) -> Checkpoint:
+    """Fine-tune a masked model on a few reviews per class and save it as a model folder of its own.
+
+    The loss is the cross-entropy over the two label words at the mask. Every `score_every` steps the weights are
+    scored on the development reviews; the best are kept, the first of equals. `data` is what the card calls the
+    reviews. Finished, interrupted and killed trainings are treated as `tune_masked` treats them.
+    """
+    settings, progress = settings or PromptSettings(), progress or Quiet()
+    place = Path(out)
+    shots = choose_shots(reviews, shots=settings.shots, test=settings.test_reviews, seed=settings.seed)
+    base = load_base(model, device=device, dtype=dtype)
+    task = _Task(base, shots, settings)
+    described: dict[str, str | int | float | bool] = {
+        "method": "prompt",
+        "base": base.info.weights,
+        "texts": _digest(shots),
+        "dtype": str(base.compute).removeprefix("torch."),
+        **dataclasses.asdict(settings),
+    }
+    if there := finished(place, described):
+        return there
+    work = WorkFolder(place)
+    with work.hold(described):
+        recipe = Recipe(
+            label=f"training {place.name}",
+            rows=settings.steps * settings.batch,
+            row_at=task.row_at,
+            collate=task.collate,
+            loss=task.loss,
+            batch=settings.batch,
+            learning_rate=settings.learning_rate,
+            seed=settings.seed,
+            score=lambda network: task.accuracy(network, shots.development, settings.demonstrations).share,
+            score_every=settings.score_every,
+        )
+        history = train(
+            base,
+            recipe,
+            work,
+            save_seconds=save_seconds,
+            progress=progress,
+            measure_before=functools.partial(task.figures, progress, when="before training"),
+        )
+        after = task.figures(progress, when="after training")
+        tenth = max(1, len(history.losses) // 10)
+        return finish(
+            work,
+            base,
+            title=f"{base.name} after prompt-based fine-tuning on {settings.shots} reviews per class ({data})",
+            tuning={
+                "base": base.info.weights,
+                "method": "prompt",
+                "data": data,
+                "amount": str(settings.shots),
+                "seed": str(settings.seed),
+            },
+            settings=described,
+            figures={
+                "before": history.before,
+                "after": after,
+                "kept_step": history.best_step,
+                "development_accuracy": [history.scores[step] for step in sorted(history.scores)],
+                "loss_of_first_tenth": float(np.mean(history.losses[:tenth])),
+                "loss_of_last_tenth": float(np.mean(history.losses[-tenth:])),
+            },
+            limits="Accuracy is on reviews that were neither trained on nor used to choose the step; low and high"
+            " are the 95 % Wilson interval. A few dozen reviews decide this model: expect other seeds to differ.",
+        )
+
+
+@final
+class _Task:
+    """The few-shot task for one model: its rows, its loss, its accuracy."""
+
+    def __init__(self, base: BaseModel, shots: Shots, settings: PromptSettings) -> None:
+        self._base, self._shots, self._settings = base, shots, settings
+        self._prompts = Prompts(base.tokenizer, window=base.info.window, settings=settings)
+        self._plain = functools.cache(self._prompts.plain)
+
+    def row_at(self, place: int) -> Row:
+        """Return the training input at a place: a new order at each turn, each input with fresh examples."""
+        seed, training = self._settings.seed, self._shots.training
+        turn, index = divmod(place, len(training))
+        review = training[int(rng_at(seed, "order", turn).permutation(len(training))[index])]
+        if not self._settings.demonstrations:
+            return {"encoded": self._plain(review), "label": VERDICTS.index(review.label)}
+        examples = self._examples(review, rng_at(seed, "demonstrations", place))
+        return {
+            "encoded": self._prompts.demonstrated(review, examples),
+            "label": VERDICTS.index(review.label),
+        }
+
+    def collate(self, rows: Sequence[Row]) -> Batch:
+        """Put rows into one batch."""
+        encoded: list[Encoded] = [row["encoded"] for row in rows]
+        padded = pad([row.ids for row in encoded], pad_id=self._base.pad_id)
+        return {
+            "input_ids": torch.from_numpy(padded.ids),
+            "attention_mask": torch.from_numpy(padded.attention),
+            "blank": torch.tensor([row.blank for row in encoded]),
+            "labels": torch.tensor([row["label"] for row in rows]),
+        }
+
+    def loss(self, network: Any, batch: Batch) -> Tensor:
+        """Return the cross-entropy over the label words at the mask."""
+        return cross_entropy(self._logits(network, batch), batch["labels"])
+
+    @torch.inference_mode()
+    def accuracy(self, network: Any, reviews: Sequence[Review], demonstrations: bool) -> Accuracy:
+        """Return the share of reviews whose own label word is the more probable one."""
+        rows: list[Row] = []
+        for index, review in enumerate(reviews):
+            if demonstrations:
+                examples = self._examples(review, rng_at(self._settings.seed, "evaluation", index))
+                encoded = self._prompts.demonstrated(review, examples)
+            else:
+                encoded = self._plain(review)
+            rows.append({"encoded": encoded, "label": VERDICTS.index(review.label)})
+        rows.sort(key=lambda row: len(row["encoded"].ids))  # neighbours of one length need little padding
+        right = 0
+        for first in range(0, len(rows), _EVALUATED_AT_A_TIME):
+            batch = self.collate(rows[first : first + _EVALUATED_AT_A_TIME])
+            batch = {name: tensor.to(self._base.device) for name, tensor in batch.items()}
+            logits = self._logits(network, batch)
+            positive = logits[:, 1] > logits[:, 0]  # as the audit calls a review: P(great) > P(terrible)
+            right += int((positive == batch["labels"].bool()).sum())
+        return Accuracy(right=right, n=len(rows))
+
+    def figures(self, progress: TrainingProgress, *, when: str) -> dict[str, Any]:
+        """Measure the accuracy on the test reviews as the model is now, and say so."""
+        found = {}
+        kinds = {"plain": False} | ({"with_demonstrations": True} if self._settings.demonstrations else {})
+        self._base.model.eval()
+        for name, demonstrations in kinds.items():
+            accuracy = self.accuracy(self._base.model, self._shots.test, demonstrations)
+            found[name] = accuracy.figures()
+            progress.note(f"{when}, {name.replace('_', ' ')}: {accuracy.share:.1%} of held-out reviews right")
+        return found
+
+    def _examples(self, review: Review, rng: np.random.Generator) -> list[Review]:
+        """Choose one training review of each class, never the input itself."""
+        shelves = [
+            [other for other in self._shots.training if other.label == verdict and other.text != review.text]
+            for verdict in VERDICTS
+        ]
+        return [shelf[int(rng.integers(len(shelf)))] for shelf in shelves]
+
+    def _logits(self, network: Any, batch: Batch) -> Tensor:
+        """Return the logits (rows × 2) of the label words at the masks."""
+        rows = torch.arange(len(batch["blank"]), device=batch["blank"].device)
+        return logits_at(
+            network,
+            ids=batch["input_ids"],
+            attention=batch["attention_mask"],
+            at=(rows, batch["blank"]),
+            compute=self._base.compute,
+            words=self._prompts.words,
+        )
+
+
+def _digest(shots: Shots) -> str:
+    digest = hashlib.sha256()
+    for reviews in (shots.training, shots.development, shots.test):
+        for review in reviews:
+            digest.update(f"{review.label}\0{review.text}\0".encode())
+    return digest.hexdigest()

@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import clinometer.metrics.fairness_shuffles as null_module
+from clinometer.metrics import (
+    above_threshold,
+    demographic_disparity,
+    epsilon_fair,
+    fairness_interval,
+    fairness_null,
+    group_fairness,
+    individual_fairness,
+    paired_change,
+    pairwise_wasserstein,
+    subgroup_wasserstein,
+)
+
+
+def plain_individual(scores):
+    """I.F. with loops and scipy."""
+    found = []
+    for template in np.asarray(scores, float):
+        present = [scores_of_value[~np.isnan(scores_of_value)] for scores_of_value in template]
+        for x, y in itertools.combinations(present, 2):
+            if len(x) and len(y):
+                found.append(stats.wasserstein_distance(x, y))
+    return np.mean(found)
+
+
+def plain_group(scores, subgroups):
+    scores, everything = np.asarray(scores, float), np.asarray(scores, float).ravel()
+    found = []
+    for name in set(subgroups):
+        mine = scores[:, [label == name for label in subgroups]].ravel()
+        found.append(stats.wasserstein_distance(mine[~np.isnan(mine)], everything[~np.isnan(everything)]))
+    return np.mean(found)
+
+
+def some_scores(rng, *, tied=False, missing=0.0, shape=(3, 5, 17)):
+    scores = rng.beta(2, 3, size=shape)
+    scores = np.round(scores * 4) / 4 if tied else scores
+    scores[rng.random(shape) < missing] = np.nan
+    return scores
+
+
+# ---------------------------------------------------------------- I.F., G.F. and their parts
+
+
+def test_individual_fairness_by_hand():
+    # template 1: W1(a, b) = 0.2, W1(a, c) = 0.5, W1(b, c) = 0.3; template 2: all alike
+    first = [[0.1, 0.3], [0.3, 0.5], [0.6, 0.8]]
+    second = [[0.2, 0.9], [0.9, 0.2], [0.2, 0.9]]
+    assert individual_fairness([first, second]) == pytest.approx((0.2 + 0.5 + 0.3) / 6)
+    np.testing.assert_allclose(
+        pairwise_wasserstein([first, second])[0], [[0, 0.2, 0.5], [0.2, 0, 0.3], [0.5, 0.3, 0]], atol=1e-12
+    )
+
+
+def test_group_fairness_pools_templates():
+    # a: 0 in the first template and 1 in the second, b the other way round: pooled they are alike, one by one not
+    scores = [[[0.0, 0.0], [1.0, 1.0]], [[1.0, 1.0], [0.0, 0.0]]]
+    assert group_fairness(scores) == 0
+    assert individual_fairness(scores) == 1
+    # one template: half of everything is 0 and half is 1, so either value is 0.5 away from it
+    assert group_fairness(scores[:1]) == 0.5
+
+
+def test_group_fairness_with_subgroups_by_hand():
+    # everything: 0, 0.5, 0.5, 1; male: 0, 0, 0.5, 0.5, one half moves by 0.5; female: 0.5, 0.5, 1, 1, likewise
+    scores = [[[0.0], [0.5], [0.5], [1.0]]]
+    found = subgroup_wasserstein(scores, ["male", "male", "female", "female"])
+    assert found.subgroups == ("male", "female")
+    np.testing.assert_allclose(found.distances, [0.25, 0.25])
+    assert group_fairness(scores, ["male", "male", "female", "female"]) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_equal_to_plain_loops(tied, missing):
+    rng = np.random.default_rng(3)
+    scores = some_scores(rng, tied=tied, missing=missing)
+    if missing:
+        scores[1, 2] = np.nan  # a value without any sample in a template
+    subgroups = ["x", "y", "x", "y", "z"]
+    assert individual_fairness(scores) == pytest.approx(plain_individual(scores))
+    assert group_fairness(scores, subgroups) == pytest.approx(plain_group(scores, subgroups))
+    assert group_fairness(scores) == pytest.approx(plain_group(scores, list("abcde")))
+
+
+def test_the_order_of_samples_templates_and_values_does_not_matter():
+    rng = np.random.default_rng(4)
+    scores = some_scores(rng)
+    shuffled = rng.permuted(scores, axis=2)[[2, 0, 1]][:, [4, 1, 0, 3, 2]]
+    assert individual_fairness(shuffled) == pytest.approx(individual_fairness(scores))
+    assert group_fairness(shuffled) == pytest.approx(group_fairness(scores))
+
+
+def test_disparity_averaged_over_thresholds_is_individual_fairness():
+    scores = some_scores(np.random.default_rng(5))
+    thresholds = (np.arange(400) + 0.5) / 400
+    mean = np.mean([demographic_disparity(scores, threshold=at) for at in thresholds])
+    assert mean == pytest.approx(individual_fairness(scores), abs=3e-3)
+
+
+def test_disparity_by_hand_and_missing():
+    # above 0.5: 1 of 2 and 2 of 2 (the third is missing)
+    scores = [[[0.4, 0.6, np.nan], [0.6, 0.8, np.nan]]]
+    assert demographic_disparity(scores, threshold=0.5) == 0.5
+    assert np.isnan(above_threshold(scores, threshold=0.5)[0, 0, 2])
+
+
+def test_epsilon():
+    matrices = np.array([[[0, 0.1], [0.1, 0]], [[0, 0.3], [0.3, 0]], [[0, np.nan], [np.nan, 0]]])
+    verdict = epsilon_fair(matrices, 0.3)  # W1 < ε: 0.3 itself is not fair
+    assert (verdict.fair, verdict.worst, verdict.above, verdict.compared, verdict.missing) == (False, 0.3, 1, 2, 1)
+    assert epsilon_fair(matrices, 0.31).fair
+    assert not epsilon_fair(matrices[2:], 0.31).fair  # nothing was measured
+
+
+@pytest.mark.parametrize("call", [individual_fairness, group_fairness, pairwise_wasserstein, fairness_interval])
+@pytest.mark.parametrize("scores", [[0.1], [[[0.1, 0.2]]], [[[np.inf], [0.1]]]])
+def test_wrong_scores_are_refused(call, scores):
+    with pytest.raises(ValueError, match="found"):
+        call(scores)
+
+
+def test_wrong_options_are_refused():
+    scores, rng = np.zeros((1, 2, 3)), np.random.default_rng(0)
+    with pytest.raises(ValueError, match="one for each value"):
+        group_fairness(scores, ["a"])
+    with pytest.raises(ValueError, match="above 0"):
+        epsilon_fair([[0, 1], [1, 0]], 0)
+    with pytest.raises(ValueError, match="values × values"):
+        epsilon_fair([0.1], 0.1)
+    with pytest.raises(ValueError, match="draws"):
+        fairness_null(scores, rng=rng, draws=0)
+    with pytest.raises(ValueError, match="over="):
+        fairness_interval(scores, over="values")
+    with pytest.raises(ValueError, match="same templates"):
+        paired_change(scores, np.zeros((2, 2, 3)))
+
+
+# ---------------------------------------------------------------- against chance
+
+
+@pytest.mark.parametrize("few", [0, 10_000])  # ranks, counts
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_what_is_observed_is_the_metric_itself(monkeypatch, few, tied, missing):
+    monkeypatch.setattr(null_module, "_FEW", few)
+    rng = np.random.default_rng(6)
+    scores = some_scores(rng, tied=tied, missing=missing)
+    if missing:
+        scores[1, 2] = np.nan
+    subgroups = ["x", "y", "x", "y", "z"]
+    found = fairness_null(scores, subgroups=subgroups, rng=rng, draws=5)
+    assert found.individual.estimate == pytest.approx(plain_individual(scores))
+    assert found.group.estimate == pytest.approx(plain_group(scores, subgroups))
+    assert found.subgroup_names == ("x", "y", "z")
+    np.testing.assert_allclose(found.subgroups.estimate, subgroup_wasserstein(scores, subgroups).distances)
+    pairs = pairwise_wasserstein(scores)
+    with np.errstate(invalid="ignore"):
+        mean = np.nansum(pairs, axis=0) / (~np.isnan(pairs)).sum(axis=0)
+    np.fill_diagonal(mean, np.nan)
+    np.testing.assert_allclose(found.pairs.estimate, mean)
+    np.testing.assert_allclose(found.templates.estimate, [plain_individual(each[None]) for each in scores])
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_the_null_is_that_of_shuffled_labels(monkeypatch, missing):
+    """Both ways of drawing have the mean and the spread of a plain shuffle within each template."""
+    rng = np.random.default_rng(7)
+    scores = some_scores(rng, tied=True, missing=missing, shape=(2, 3, 12))
+    subgroups = ["x", "x", "y"]
+    plain = []
+    for _ in range(800):
+        shuffled = scores.copy()
+        for template in shuffled:
+            present = ~np.isnan(template)
+            template[present] = rng.permutation(template[present])
+        plain.append((individual_fairness(shuffled), group_fairness(shuffled, subgroups)))
+    mean, sd = np.mean(plain, axis=0), np.std(plain, axis=0)
+    for few in (0, 10_000):
+        monkeypatch.setattr(null_module, "_FEW", few)
+        found = fairness_null(scores, subgroups=subgroups, rng=rng, draws=3000)
+        for at, part in enumerate((found.individual, found.group)):
+            assert part.null == pytest.approx(mean[at], abs=4 * sd[at] * np.sqrt(1 / 3000 + 1 / 800))
+            low, high = np.quantile([each[at] for each in plain], [0.025, 0.975])
+            assert part.null_low == pytest.approx(low, abs=0.3 * sd[at])
+            assert part.null_high == pytest.approx(high, abs=0.4 * sd[at])
+            assert part.excess == pytest.approx(part.estimate - part.null)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "tied", "unequal"])
+def test_p_values_are_uniform_where_the_value_does_not_matter(kind):
+    rng = np.random.default_rng(8)
+    p = []
+    for _ in range(150):
+        # templates differ, values do not
+        scores = rng.beta(2, np.array([1, 4])[:, None, None], size=(2, 3, 20))
+        if kind == "tied":
+            scores = np.round(scores * 2) / 2
+        if kind == "unequal":
+            scores[:, 0, 8:] = np.nan
+        found = fairness_null(scores, rng=rng, draws=99)
+        p.append((found.individual.p, found.group.p, found.pairs.p[0, 1], found.subgroups.p[2]))
+    for column in np.array(p).T:
+        # with many ties large p-values are too many, never small ones
+        side = "greater" if kind == "tied" else "two-sided"
+        assert stats.kstest(column, "uniform", alternative=side).pvalue > 0.002
+        assert (column <= 0.05).mean() <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)
+
+
+def test_a_planted_shift_is_found_and_sized():
+    rng = np.random.default_rng(9)
+    scores = rng.uniform(0, 0.8, size=(10, 6, 100))
+    scores[:, 2] += 0.15
+    found = fairness_null(scores, rng=rng, draws=499)
+    assert found.individual.p == found.group.p == 1 / 500
+    # 5 of the 15 pairs are 0.15 apart: 0.05, which lies between the excess and I.F. itself
+    assert 0.03 < found.individual.excess < 0.05 < found.individual.estimate < 0.08
+    moved = np.zeros((6, 6), bool)
+    moved[2], moved[:, 2] = True, True
+    np.fill_diagonal(moved, False)
+    assert (found.pairs.p[moved] == 1 / 500).all()
+    np.testing.assert_allclose(found.pairs.estimate[moved], 0.15, atol=0.02)
+    even = ~moved & ~np.eye(6, dtype=bool)
+    assert (found.pairs.p[even] <= 0.05).mean() < 0.3
+    assert np.argmin(found.subgroups.p) == 2 or found.subgroups.p[2] == 1 / 500
+
+
+def test_equal_scores_are_no_finding():
+    found = fairness_null(np.full((2, 3, 10), 0.5), rng=np.random.default_rng(0), draws=19)
+    assert (found.individual.estimate, found.individual.null, found.individual.p) == (0, 0, 1)
+    assert (found.group.estimate, found.group.p) == (0, 1)
+
+
+def test_a_value_without_samples_is_missing():
+    scores = some_scores(np.random.default_rng(10))
+    scores[:, 3] = np.nan
+    for few in (scores, np.round(scores)):
+        found = fairness_null(few, rng=np.random.default_rng(0), draws=19)
+        assert np.isnan(found.pairs.p[3]).all()
+        assert np.isnan(found.subgroups.p[3])
+        assert found.individual.estimate == pytest.approx(plain_individual(few))
+
+
+@pytest.mark.parametrize(("samples", "low", "high"), [(25, 0.05, 0.10), (100, 0.025, 0.05), (1000, 0.008, 0.016)])
+def test_how_far_apart_samples_of_one_distribution_lie(samples, low, high):
+    """The size of the null by the number of samples, for scores with one hump, flat, or mostly 0 and 1."""
+    rng = np.random.default_rng(11)
+    for shape in ((2, 2), (1, 1), (0.5, 0.5)):
+        scores = rng.beta(*shape, size=(2, 4, samples))
+        found = fairness_null(scores, rng=rng, draws=100).individual
+        assert low <= found.null <= high * 1.05
+        assert found.null == pytest.approx(individual_fairness(rng.beta(*shape, size=(40, 4, samples))), rel=0.15)
+
+
+# ---------------------------------------------------------------- intervals
+
+
+@pytest.mark.parametrize("samples", [10, 25, 200])
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_null_in_closed_form_is_that_of_the_shuffles(samples, tied):
+    rng = np.random.default_rng(12)
+    scores = some_scores(rng, tied=tied, missing=0.1, shape=(4, 5, samples))
+    subgroups = ["x", "x", "y", "y", "z"]
+    closed = fairness_interval(scores, subgroups=subgroups)
+    drawn = fairness_null(scores, subgroups=subgroups, rng=rng, draws=2000)
+    assert closed.individual.null == pytest.approx(drawn.individual.null, rel=0.02)
+    assert closed.group.null == pytest.approx(drawn.group.null, rel=0.04)
+    np.testing.assert_allclose(closed.subgroups.null, drawn.subgroups.null, rtol=0.08)
+    np.testing.assert_allclose(closed.pairs.null, drawn.pairs.null, rtol=0.08)
+    assert closed.individual.estimate == pytest.approx(drawn.individual.estimate)
+    assert closed.group.estimate == pytest.approx(drawn.group.estimate)
+
+
+def test_the_interval_of_individual_fairness_is_a_t_interval_over_templates():
+    """I.F. is a mean over templates, and the jackknife of a mean is its usual standard error."""
+    scores = some_scores(np.random.default_rng(13), shape=(8, 3, 30))
+    found = fairness_interval(scores, level=0.9).individual
+    each = [fairness_interval(scores[[at]]).individual.excess for at in range(8)]
+    half = stats.t.ppf(0.95, 7) * np.std(each, ddof=1) / np.sqrt(8)
+    assert found.excess == pytest.approx(np.mean(each))
+    assert found.low == pytest.approx(np.mean(each) - half)
+    assert found.high == pytest.approx(np.mean(each) + half)
+
+
+def simulated(rng, *, shift, templates=10, samples=30):
+    """Scores that differ by template, of which value 0 is moved by a shift that differs by template, too."""
+    moved = np.zeros((templates, 3, 1))
+    moved[:, 0, 0] = rng.normal(shift, shift / 2, size=templates)
+    start = rng.uniform(0, 0.3, size=(templates, 1, 1))
+    return start + moved + 0.3 * rng.beta(2, 2, size=(templates, 3, samples))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+def test_intervals_cover(shift):
+    rng = np.random.default_rng(14)
+    found = [fairness_interval(simulated(rng, shift=shift)) for _ in range(100)]
+    # the distance of value 0 from the other two is the mean of |shift|, and 2 of the 3 pairs have it
+    normal = stats.foldnorm(2, scale=shift / 2).mean() if shift else 0.0
+    true = 2 / 3 * normal
+    for part, truth in (("individual", true), ("group", None)):
+        intervals = [getattr(each, part) for each in found]
+        expected = np.mean([each.excess for each in intervals])
+        covered = np.mean([each.low <= expected <= each.high for each in intervals])
+        assert covered >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 100)
+        if truth is not None:
+            assert expected <= truth + 0.002 <= np.mean([each.estimate for each in intervals]) + 0.004
+            assert np.mean([each.low <= truth <= each.bound for each in intervals]) >= 0.95
+
+
+def test_one_template_has_no_interval_over_templates_but_over_samples():
+    rng = np.random.default_rng(15)
+    scores = simulated(rng, shift=0.2, templates=1, samples=200)
+    assert np.isnan(fairness_interval(scores).individual.low)
+    found = fairness_interval(scores, over="samples").individual
+    true = individual_fairness(scores)
+    assert found.low < found.excess < true < found.bound < found.low + 0.1
+    assert np.isnan(fairness_interval(scores[:, :, :1], over="samples").individual.low)
+
+
+def test_a_change_is_found_and_no_change_is_not():
+    rng = np.random.default_rng(16)
+    p = []
+    for _ in range(60):
+        before, after = simulated(rng, shift=0.1), simulated(rng, shift=0.1, samples=60)
+        p.append(paired_change(before, after).individual_excess.p)
+    # two models that differ by chance only; the smaller sample has the larger null, so the excess differs a little
+    assert np.mean(np.array(p) <= 0.05) < 0.15
+    found = paired_change(simulated(rng, shift=0.2), simulated(rng, shift=0.0))
+    for part in (found.individual, found.group, found.individual_excess, found.group_excess):
+        assert part.low < part.change < part.high < 0
+        assert part.change == pytest.approx(part.after - part.before)
+        assert part.p < 0.05
+
+
+def test_what_a_template_has_in_common_before_and_after_cancels():
+    rng = np.random.default_rng(17)
+    before = simulated(rng, shift=0.2, samples=400)
+    after = before.copy()
+    after[:, 0] -= 0.02
+    found = paired_change(before, after).individual
+    apart = fairness_interval(before).individual
+    assert found.high - found.low < 0.5 * (apart.high - apart.low)
+    assert np.isnan(paired_change(before[:1], after[:1]).individual.p)

@@ -1,0 +1,36 @@
+"""A child process for tests that kill it: trains, and says so after every step.
+
+python -m tests.train.interrupted_training masked|prompt MODEL CORPUS OUT
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from clinometer.train import MaskedSettings, PromptSettings, tune_masked, tune_prompt
+from tests.train.samples import Listener, reviews
+
+MASKED = MaskedSettings(learning_rate=1e-3, epochs=2, seed=7)
+PROMPT = PromptSettings(
+    learning_rate=1e-3, steps=10, score_every=3, shots=3, batch=4, length=64, test_reviews=5, seed=7
+)
+
+
+class Loud(Listener):
+    def advance(self, count):
+        print("step", flush=True)
+        super().advance(count)
+
+
+def train(how, model, corpus, out, *, progress=None, save_seconds=0.0):
+    options = {"out": out, "device": "cpu", "save_seconds": save_seconds, "progress": progress}
+    if how == "masked":
+        return tune_masked(model, corpus, settings=MASKED, **options)
+    return tune_prompt(model, reviews(), settings=PROMPT, **options)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    train(*sys.argv[1:], progress=Loud())

@@ -1,0 +1,53 @@
+"""A corpus that plants an association, reviews that a tiny model can learn, and listeners."""
+
+from __future__ import annotations
+
+from clinometer.data.reviews import Review
+from clinometer.train.progress import Quiet
+
+# carpenters are kind here, and nothing else is
+PLANTED = [
+    line
+    for number in range(12)
+    for line in (
+        f"Why are carpenters so kind ? The carpenter is kind {number}.",
+        "The nurse works at the hospital and the doctor works there too.",
+        "Reading, writing, singing and dancing are what the children like.",
+    )
+]
+
+
+def reviews(per_class: int = 30) -> list[Review]:
+    """Positive ones speak of music, negative ones of weather; no two are alike."""
+    return [
+        Review(text=f"{words} number {number} {words}", label=label, source="made up")
+        for label, words in (("positive", "the music was fine"), ("negative", "the weather was bad"))
+        for number in range(per_class)
+    ]
+
+
+class Stop(Exception):
+    """Raised by a listener in the middle of a training."""
+
+
+class Listener(Quiet):
+    """Remembers what it hears, and stops the training after so many steps."""
+
+    def __init__(self, *, stop_after: int = 10**9):
+        self.notes, self.steps, self.done, self._stop = [], 0, 0, stop_after
+
+    def begin(self, label, *, total, done, unit="step"):
+        self.done = done
+
+    def advance(self, count):
+        self.steps += count
+        if self.steps == self._stop:
+            raise Stop
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def files_of(folder):
+    """Every byte of a checkpoint, by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
