@@ -29,6 +29,19 @@ def test_longest_first_and_ties_in_order():
     assert plan_batches([4, 9, 1, 4, 4, 1], budget=16) == [[1], [0, 3, 4, 2], [5]]
 
 
+def test_a_large_batch_ends_where_the_length_changes():
+    # 400 rows of 100 make 40,000 tokens, which is enough; of 50 and 49 it takes both to fill 32,768
+    costs = [100] * 400 + [50] * 400 + [49] * 400
+    assert [len(batch) for batch in plan_batches(costs, budget=262_144)] == [400, 800]
+    costs = [100] * 400 + [50] * 700 + [49] * 400
+    assert [len(batch) for batch in plan_batches(costs, budget=262_144)] == [400, 700, 400]
+
+
+def test_full_batches_have_an_even_number_of_rows():
+    # 20,000 / 30 = 666 rows, of which 640 are a multiple of 64
+    assert [len(batch) for batch in plan_batches([30] * 1_000, budget=20_000)] == [640, 360]
+
+
 def test_nothing_to_plan():
     assert plan_batches([], budget=10) == []
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from clinometer.engine import Batch, LocalExecutor
+from clinometer.engine import executor as executor_module
 from clinometer.errors import ModelError
 from clinometer.types import Embed, EmbedAnswer, ModelInfo
 
@@ -87,3 +88,48 @@ def test_an_adapter_that_loses_answers_is_found_out():
 
     with pytest.raises(ModelError, match="gave 1 answers to 2 requests"):
         answers(LocalExecutor(Forgetful(limit=99)), texts(1, 2))
+
+
+class Launching(SmallMemory):
+    """Works on by itself: remembers in which order batches are begun and read."""
+
+    works_alone = True
+
+    def __init__(self, limit=10**6):
+        super().__init__(limit)
+        self.log = []
+
+    def launch(self, batch):
+        found = self.embed(batch)
+        self.log.append(("begin", len(batch)))
+
+        def read():
+            self.log.append(("read", len(batch)))
+            return found
+
+        return read
+
+
+def test_a_device_is_given_batches_ahead_and_read_in_order(monkeypatch):
+    monkeypatch.setattr(executor_module, "_AHEAD", 2)
+    model = Launching()
+    assert answers(LocalExecutor(model), *(texts(*[number] * number) for number in (1, 2, 3, 4))) == [
+        [1],
+        [2, 2],
+        [3, 3, 3],
+        [4, 4, 4, 4],
+    ]
+    begun = [("begin", 1), ("begin", 2), ("begin", 3), ("read", 1), ("begin", 4)]
+    assert model.log == [*begun, ("read", 2), ("read", 3), ("read", 4)]
+
+
+def test_without_such_a_device_a_batch_is_read_before_the_next_begins():
+    model = Launching()
+    model.works_alone = False
+    answers(LocalExecutor(model), texts(1), texts(2, 2))
+    assert model.log == [("begin", 1), ("read", 1), ("begin", 2), ("read", 2)]
+
+
+def test_a_launched_batch_that_does_not_fit_is_split():
+    model = Launching(limit=20)
+    assert answers(LocalExecutor(model), texts(9, 8, 7, 6, 5), texts(2, 1)) == [[9, 8, 7, 6, 5], [2, 1]]

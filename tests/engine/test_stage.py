@@ -45,6 +45,7 @@ def ask(run, model, texts, *, cache=None, budget=8):
         iter(items),  # a stream: the engine may go through it once
         run=run,
         key=KEY,
+        done=run.done(KEY),
         identity=RequestIdentity(model.info),
         worker=lambda: Worker(model=model, executor=LocalExecutor(model), batch_tokens=budget),
         cache=cache,
@@ -92,7 +93,16 @@ def test_nothing_is_asked_again(run):
     items = [Item(request=Embed(text=text), tags={"place": 0}) for text in texts]
     identity = RequestIdentity(Counting().info)
     assert count_missing(items, identity=identity, done=run.done(KEY)) == 0
-    run_stage(items, run=run, key=KEY, identity=identity, worker=forbidden, cache=None, progress=Silent())
+    run_stage(
+        items,
+        run=run,
+        key=KEY,
+        done=run.done(KEY),
+        identity=identity,
+        worker=forbidden,
+        cache=None,
+        progress=Silent(),
+    )
 
 
 def test_a_question_that_changed_is_asked_again(run):

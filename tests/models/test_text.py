@@ -122,6 +122,20 @@ def test_hidden_blanks_are_masks_but_not_the_one_asked_for(tokenizer):
     assert encoded.blank == masks[1]
 
 
+def test_a_hidden_text_is_as_many_masks_as_it_has_tokens(tokenizer):
+    for hidden in ("people", "carpenter woman rained", "the Dutch"):
+        length = len(tokenizer(f"the {hidden}", add_special_tokens=False)["input_ids"])
+        length -= len(tokenizer("the", add_special_tokens=False)["input_ids"])
+        encoded = fill(tokenizer, text=f"Why are [HIDDEN:{hidden}] so [MASK] and [HIDDEN]?")
+        masks = np.flatnonzero(encoded.ids == tokenizer.mask_token_id)
+        assert len(masks) == length + 2
+        assert masks[:length].tolist() == list(range(masks[0], masks[0] + length))  # one behind the other
+        assert encoded.blank == masks[length]
+    one = fill(tokenizer, text="Why are [HIDDEN:people] so [MASK]?")
+    if one.ids.tolist().count(tokenizer.mask_token_id) == 2:  # one token: the same as a plain blank
+        assert one.ids.tolist() == fill(tokenizer, text="Why are [HIDDEN] so [MASK]?").ids.tolist()
+
+
 def test_separator_stands_between_two_beginnings(tokenizer):
     encoded = fill(tokenizer, text="It was [MASK].", context="The nurse works", join="separator")
     context, text = (
@@ -205,3 +219,28 @@ class Length:
 )
 def test_window(limit, config, window):
     assert window_of(Length(limit), config) == window
+
+
+@pytest.mark.parametrize("join", ["space", "separator"])
+@pytest.mark.parametrize("context", ["", "The nurse works", "The nurse works and it rained and rained. " * 9])
+def test_lengths_are_known_without_joining(tokenizer, context, join):
+    queries = [
+        Fill(text=text, context=context, join=join) for text in ("It was [MASK].", "a [MASK] [HIDDEN] film")
+    ]
+    encoder = TextEncoder(tokenizer, window=40)
+    assert encoder.fill_lengths(queries) == [len(encoded.ids) for encoded in encoder.fill(queries)]
+
+
+def test_each_text_and_context_is_encoded_once(tokenizer, monkeypatch):
+    encoder = TextEncoder(tokenizer, window=64)
+    given = []
+    plain = encoder.tokens._encode
+    monkeypatch.setattr(encoder.tokens, "_encode", lambda parts: given.extend(parts) or plain(parts))
+    queries = [
+        Fill(text=f"{word} It was [MASK]", context=context)
+        for context in ("The film was good", "The book was bad")
+        for word in ("nurse", "doctor")
+    ]
+    encoder.fill_lengths(queries)
+    encoder.fill(queries)
+    assert len(given) == 4  # two contexts, two texts

@@ -1,11 +1,11 @@
 """Runs the requests of a probe on a model: the only home of device, worker and batch size."""
 
-from clinometer.engine.batching import default_budget
+from clinometer.engine.batching import WINDOW, default_budget
 from clinometer.engine.cache import AnswerCache
 from clinometer.engine.executor import Answered, Batch, Executor, LocalExecutor
 from clinometer.engine.identity import RequestIdentity
 from clinometer.engine.progress import Progress, Silent
-from clinometer.engine.stage import WINDOW, Worker, count_missing, run_stage
+from clinometer.engine.stage import Worker, count_missing, run_stage
 
 __all__ = [
     "WINDOW",

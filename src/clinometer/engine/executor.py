@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from clinometer.errors import ModelError
-from clinometer.models.protocols import METHODS, Model
+from clinometer.models.protocols import METHODS, CanLaunch, Model
 from clinometer.types import Answer, Request
+
+# How many batches a GPU is given ahead. It works through them while the next window is planned, which takes longer
+# than one batch; a run that is killed loses them.
+_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +45,39 @@ class LocalExecutor:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._too_many: dict[str, int] = {}  # method -> smallest token count that did not fit so far
+        self._launch = model.launch if isinstance(model, CanLaunch) else None
+        self._ahead = _AHEAD if isinstance(model, CanLaunch) and model.works_alone else 0
 
     def run(self, batches: Iterable[Batch]) -> Iterator[Answered]:
-        """Answer the batches in order."""
+        """Answer the batches in order. The next ones are begun before the answers of the first are read."""
+        begun: deque[tuple[Batch, Callable[[], Sequence[Answer]]]] = deque()
         for batch in batches:
-            yield Answered(batch.number, tuple(self._answer(batch.requests)))
+            begun.append((batch, self._begin(batch.requests)))
+            if len(begun) > self._ahead:
+                yield self._read(*begun.popleft())
+        while begun:
+            yield self._read(*begun.popleft())
 
-    def _answer(self, requests: Sequence[Request]) -> list[Answer]:
+    def _begin(self, requests: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
         method = METHODS[type(requests[0])]
-        tokens = max(self._model.cost(requests)) * len(requests)
-        if len(requests) > 1 and tokens >= self._too_many.get(method, sys.maxsize):
+        if (
+            len(requests) > 1
+            and self._too_many
+            and self._tokens(requests) >= self._too_many.get(method, sys.maxsize)
+        ):
             return self._halves(requests)
         try:
+            if self._launch is not None:
+                return self._launch(requests)
             answers: list[Answer] = getattr(self._model, method)(requests)
         except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error):
                 raise
         else:
-            if len(answers) != len(requests):
-                raise ModelError(
-                    f"{self._model.info.name} gave {len(answers)} answers to {len(requests)} requests"
-                )
-            return answers
+            return lambda: answers
         # outside the except clause: the traceback, and with it the tensors of the failed pass, is gone by now
         _release_memory()
+        tokens = self._tokens(requests)
         if len(requests) == 1:
             raise ModelError(
                 f"{self._model.info.name} ran out of memory on one request of {tokens} tokens: "
@@ -72,9 +86,21 @@ class LocalExecutor:
         self._too_many[method] = min(tokens, self._too_many.get(method, sys.maxsize))
         return self._halves(requests)
 
-    def _halves(self, requests: Sequence[Request]) -> list[Answer]:
+    def _halves(self, requests: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
         middle = len(requests) // 2
-        return self._answer(requests[:middle]) + self._answer(requests[middle:])
+        first, second = self._begin(requests[:middle]), self._begin(requests[middle:])
+        return lambda: [*first(), *second()]
+
+    def _tokens(self, requests: Sequence[Request]) -> int:
+        return max(self._model.cost(requests)) * len(requests)
+
+    def _read(self, batch: Batch, answers_of: Callable[[], Sequence[Answer]]) -> Answered:
+        answers = answers_of()
+        if len(answers) != len(batch.requests):
+            raise ModelError(
+                f"{self._model.info.name} gave {len(answers)} answers to {len(batch.requests)} requests"
+            )
+        return Answered(batch.number, tuple(answers))
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import hashlib
 import json
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
 
+from clinometer.models.protocols import METHODS
 from clinometer.types import ModelInfo, Request
 
 KEY_BYTES = 16
+_KEPT_CONTEXTS = 1_024
+_ALL_BUT_CONTEXT: dict[type, Callable[[Any], Any]] = {
+    kind: attrgetter(*(field.name for field in dataclasses.fields(kind) if field.name != "context"))
+    for kind in METHODS
+}
 
 
 class RequestIdentity:
@@ -20,9 +31,18 @@ class RequestIdentity:
     def __init__(self, info: ModelInfo) -> None:
         fields = (info.weights, info.tokenizer, info.dtype, info.code, sorted(info.settings.items()))
         self._model = hashlib.blake2b(json.dumps(fields).encode(), digest_size=KEY_BYTES)
+        # one context stands before thousands of texts, and is longer than they are: it is hashed once for all
+        self._begun = functools.lru_cache(maxsize=_KEPT_CONTEXTS)(self._begin)
 
     def key(self, request: Request) -> bytes:
-        """Return the key; a frozen dataclass prints all of its fields, quoted, so its repr is its content."""
-        digest = self._model.copy()
-        digest.update(repr(request).encode("utf-8", "surrogatepass"))
+        """Return the key; repr writes fields quoted, so that no text can be taken for another field."""
+        kind = type(request)
+        digest = self._begun(getattr(request, "context", "")).copy()
+        digest.update(f"{kind.__name__}{_ALL_BUT_CONTEXT[kind](request)!r}".encode("utf-8", "surrogatepass"))
         return digest.digest()
+
+    def _begin(self, context: str) -> hashlib.blake2b:
+        written = context.encode("utf-8", "surrogatepass")
+        digest = self._model.copy()
+        digest.update(b"%d:" % len(written) + written)  # its length says where it ends
+        return digest

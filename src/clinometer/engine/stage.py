@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from clinometer.engine.batching import plan_batches
+from clinometer.engine.batching import WINDOW, plan_batches
 from clinometer.engine.cache import AnswerCache
 from clinometer.engine.executor import Batch, Executor
 from clinometer.engine.identity import RequestIdentity
 from clinometer.engine.progress import Progress
 from clinometer.models.protocols import Model
 from clinometer.store import Done, RecordWriter, Row, RunFolder, StageKey
-from clinometer.types import Answer, Item
-
-# How many requests are planned together. Memory stays flat however many a probe asks, and identical requests
-# within a window are asked once. Windows are cut by position, so a resumed run plans the same batches.
-WINDOW = 16_384
+from clinometer.types import Answer, Item, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,24 +27,43 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Consecutive items of a stage, with their keys."""
+    """Consecutive items of a stage, with their keys; a request that is asked twice is one."""
 
     first: int
     items: Sequence[Item]
+    places: Mapping[bytes, int]  # each distinct request, in order of first appearance, and its position
+    again: Mapping[bytes, Sequence[int]]  # further positions of those that are asked more than once
+    missing: Set[bytes]  # those that are not recorded at every one of their positions
+
+    @classmethod
+    def of(cls, first: int, items: Sequence[Item], identity: RequestIdentity, done: Done) -> _Window:
+        keys = [identity.key(item.request) for item in items]
+        places: dict[bytes, int] = {}
+        again: dict[bytes, list[int]] = {}
+        for position, key in enumerate(keys):
+            if places.setdefault(key, position) != position:
+                again.setdefault(key, []).append(position)
+        if not len(done):
+            return cls(first, items, places, again, places.keys())
+        missing = {key for position, key in enumerate(keys) if not done.matches(first + position, key)}
+        return cls(first, items, places, again, missing)
+
+    def rows(self, keys: Sequence[bytes], answers: Iterable[Answer]) -> list[Row]:
+        """Return a row for every item that asks one of these requests."""
+        rows = []
+        for key, answer in zip(keys, answers, strict=True):
+            for at in (self.places[key], *self.again.get(key, ())):
+                rows.append(Row(self.first + at, key, self.items[at], answer))
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A batch whose answers are awaited, and the window that it is from."""
+
+    window: _Window
     keys: Sequence[bytes]
-
-    def positions(self) -> dict[bytes, list[int]]:
-        """Say at which positions each distinct request stands, in order of first appearance."""
-        places: dict[bytes, list[int]] = {}
-        for position, key in enumerate(self.keys):
-            places.setdefault(key, []).append(position)
-        return places
-
-    def missing(self, done: Done) -> set[bytes]:
-        return {key for position, key in enumerate(self.keys) if not done.matches(self.first + position, key)}
-
-    def rows(self, positions: Iterable[int], answer: Answer) -> list[Row]:
-        return [Row(self.first + at, self.keys[at], self.items[at], answer) for at in positions]
+    requests: tuple[Request, ...]
 
 
 def count_missing(items: Iterable[Item], *, identity: RequestIdentity, done: Done) -> int:
@@ -61,72 +76,88 @@ def run_stage(
     *,
     run: RunFolder,
     key: StageKey,
+    done: Done,
     identity: RequestIdentity,
     worker: Callable[[], Worker],
     cache: AnswerCache | None,
     progress: Progress,
 ) -> None:
-    """Record an answer for every item that has none yet; `worker` is called only if one is missing."""
-    done = run.done(key)
+    """Record an answer for every item that has none in `done`; `worker` is called only if one is missing."""
+    windows = (window for window in _windows(items, identity, done) if window.missing)
     with run.writer(key) as writer:
-        for window in _windows(items, identity):
-            missing = window.missing(done)
-            if missing:
-                _complete(window, missing, worker=worker(), writer=writer, cache=cache, progress=progress)
+        recorder = _Recorder(writer, progress)
+        if cache is None:
+            # one stream: a device is given the first batches of a window before it is through with the one before
+            asked = (batch for window in windows for batch in _planned(window, worker()))
+            for batch, answers in _answered(asked, worker):
+                recorder.record(batch.window, batch.keys, answers)
+            return
+        for window in windows:
+            # one window at a time: what the next one finds in the cache must not depend on how far a device is
+            _complete_with_cache(window, cache, worker=worker, recorder=recorder)
 
 
-def _windows(items: Iterable[Item], identity: RequestIdentity) -> Iterator[_Window]:
+@dataclass(frozen=True, slots=True)
+class _Recorder:
+    """Writes answers down and tells the progress."""
+
+    writer: RecordWriter
+    progress: Progress
+
+    def record(self, window: _Window, keys: Sequence[bytes], answers: Iterable[Answer]) -> None:
+        self.writer.append(window.rows(keys, answers))
+        self.progress.advance(sum(1 + len(window.again.get(key, ())) for key in keys if key in window.missing))
+
+
+def _windows(items: Iterable[Item], identity: RequestIdentity, done: Done) -> Iterator[_Window]:
     remaining = iter(items)
     first = 0
     while some := list(itertools.islice(remaining, WINDOW)):
-        yield _Window(first, some, [identity.key(item.request) for item in some])
+        yield _Window.of(first, some, identity, done)
         first += len(some)
 
 
-def _complete(
-    window: _Window,
-    missing: set[bytes],
-    *,
-    worker: Worker,
-    writer: RecordWriter,
-    cache: AnswerCache | None,
-    progress: Progress,
-) -> None:
-    places = window.positions()
-    keys = list(places)
-    requests = {key: window.items[places[key][0]].request for key in keys}
-
-    if cache is not None:
-        known = cache.look_up(requests)
-        rows = [row for key in missing & known.keys() for row in window.rows(places[key], known[key])]
-        writer.append(rows)
-        progress.advance(len(rows))
-        missing = missing - known.keys()
-        keys = [key for key in keys if key not in known]
-
+def _planned(window: _Window, worker: Worker, *, known: Set[bytes] = frozenset()) -> Iterator[_Asked]:
+    """Yield the batches of a window in which an answer is missing; what is `known` is left out of the plan."""
     # All distinct requests are planned, also those that are done: what is missing then falls into the same batches
     # as in an uninterrupted run, and floating-point answers come out the same to the last bit.
-    plan = plan_batches(worker.model.cost([requests[key] for key in keys]), budget=worker.batch_tokens)
-    batches = {number: [keys[position] for position in batch] for number, batch in enumerate(plan)}
-    wanted = [
-        Batch(number, tuple(requests[key] for key in batch))
-        for number, batch in batches.items()
-        if not missing.isdisjoint(batch)
-    ]
-    fresh: dict[bytes, Answer] = {}
-    for answered in worker.executor.run(wanted):
-        batch = batches[answered.number]
-        rows = [
-            row
-            for key, answer in zip(batch, answered.answers, strict=True)
-            for row in window.rows(places[key], answer)
-        ]
-        writer.append(rows)
-        progress.advance(sum(len(places[key]) for key in batch if key in missing))
-        if cache is not None:
-            fresh.update(zip(batch, answered.answers, strict=True))
+    keys = [key for key in window.places if key not in known]
+    requests = [window.items[window.places[key]].request for key in keys]
+    for batch in plan_batches(worker.model.cost(requests), budget=worker.batch_tokens):
+        some = [keys[position] for position in batch]
+        if not window.missing.isdisjoint(some):
+            yield _Asked(window, some, tuple([requests[position] for position in batch]))
 
-    if cache is not None:
-        # records first: were the cache ahead of them after a crash, the resumed batches would differ
-        writer.flush()
-        cache.add(list(fresh), fresh.values())
+
+def _answered(
+    asked: Iterable[_Asked], worker: Callable[[], Worker]
+) -> Iterator[tuple[_Asked, tuple[Answer, ...]]]:
+    """Give batches to the executor, and return each with its answers."""
+    awaited: dict[int, _Asked] = {}
+
+    def batches() -> Iterator[Batch]:
+        for number, batch in enumerate(asked):
+            awaited[number] = batch
+            yield Batch(number, batch.requests)
+
+    numbered = batches()
+    for first in numbered:  # nothing is loaded where nothing is asked
+        for answered in worker().executor.run(itertools.chain([first], numbered)):
+            yield awaited.pop(answered.number), answered.answers
+
+
+def _complete_with_cache(
+    window: _Window, cache: AnswerCache, *, worker: Callable[[], Worker], recorder: _Recorder
+) -> None:
+    known = cache.look_up({key: window.items[at].request for key, at in window.places.items()})
+    found = [key for key in window.missing if key in known]
+    recorder.record(window, found, [known[key] for key in found])
+    if len(found) == len(window.missing):
+        return
+    fresh: dict[bytes, Answer] = {}
+    for batch, answers in _answered(_planned(window, worker(), known=known.keys()), worker):
+        recorder.record(window, batch.keys, answers)
+        fresh.update(zip(batch.keys, answers, strict=True))
+    # records first: were the cache ahead of them after a crash, the resumed batches would differ
+    recorder.writer.flush()
+    cache.add(list(fresh), fresh.values())

@@ -52,7 +52,7 @@ def load_filler(
 
 def fill_costs(encoder: TextEncoder, requests: Sequence[Request]) -> list[int]:
     """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
-    return [len(encoded.ids) for encoded in encoder.fill(only_fills(requests))]
+    return encoder.fill_lengths(only_fills(requests))
 
 
 def only_fills(requests: Sequence[Request]) -> list[Fill]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -10,8 +11,17 @@ from torch import Tensor
 from torch.nn.functional import gelu
 from transformers import AutoModelForMaskedLM
 
+from clinometer.models.compiled import attention_for, compile_layers
 from clinometer.models.fills import fill_costs, load_filler, only_fills
-from clinometer.models.readout import Projection, linear_projection, read_words, table_projection
+from clinometer.models.layers import cut_last_layer, known_layers
+from clinometer.models.readout import (
+    Pending,
+    Projection,
+    begin_words,
+    linear_projection,
+    send,
+    table_projection,
+)
 from clinometer.models.source import ModelSource
 from clinometer.models.text import TextEncoder, pad
 from clinometer.models.words import Vocabulary
@@ -44,13 +54,23 @@ _HEADS: dict[str, Callable[[Any, Tensor], Tensor]] = {
 }
 
 
+def head_of(family: str) -> Callable[[Any, Tensor], Tensor] | None:
+    """Return what a family does to a hidden state before the vocabulary matrix; None where we do not know."""
+    return _HEADS.get(family)
+
+
 @final
 class MaskedModel:
-    """BERT and its relatives. The vocabulary projection runs at the mask only."""
+    """BERT and its relatives. The last layer and the vocabulary projection run at the mask only."""
 
     def __init__(self, *, info: ModelInfo, model: Any, tokenizer: Any) -> None:
         self.info = info
         self._model = model
+        self._head = _HEADS.get(info.family)
+        known = known_layers(model) if self._head else None
+        self._last_layer = cut_last_layer(known) if known else None
+        if known and model.device.type == "cuda":
+            compile_layers(known)
         self._encoder = TextEncoder(tokenizer, window=info.window)
         self._vocabulary = Vocabulary(tokenizer)
         # the model tells padding by its own id where positions are counted (RoBERTa)
@@ -67,30 +87,41 @@ class MaskedModel:
         """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
         return fill_costs(self._encoder, requests)
 
-    @torch.inference_mode()
+    @property
+    def works_alone(self) -> bool:
+        """Whether the device goes on by itself while the next batch is prepared."""
+        return bool(self._model.device.type == "cuda")
+
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
         """Answer which words stand at the mask of each text."""
-        encoded = self._encoder.fill(only_fills(batch))
+        return self.launch(batch)()
+
+    @torch.inference_mode()
+    def launch(self, batch: Sequence[Request]) -> Pending:
+        """Begin to answer a batch; what is returned waits for the answers."""
+        fills = only_fills(batch)
+        encoded = self._encoder.fill(fills)
         padded = pad([row.ids for row in encoded], pad_id=self._pad_id)
         device = self._model.device
-        ids = torch.from_numpy(padded.ids).to(device)
         # without padding there is nothing to mask, and attention without a mask is faster
-        attention = None if padded.attention.all() else torch.from_numpy(padded.attention).to(device)
-        at = (
-            torch.arange(len(encoded), device=device),
-            torch.tensor([row.blank for row in encoded], device=device),
-        )
-        projection, size = self._project(ids, attention, at)
-        return read_words(batch, projection, self._vocabulary, size=size, device=device)
+        attention = None if padded.attention.all() else send(padded.attention, device)
+        blanks = send([row.blank for row in encoded], device)
+        ids = send(padded.ids, device)
+        with attention_for(ids) if self.works_alone else contextlib.nullcontext():
+            projection, size = self._project(ids, attention, blanks)
+        return begin_words(fills, projection, self._vocabulary, size=size, device=device)
 
-    def _project(self, ids: Tensor, attention: Tensor | None, at: tuple[Tensor, Tensor]) -> tuple[Projection, int]:
+    def _project(self, ids: Tensor, attention: Tensor | None, blanks: Tensor) -> tuple[Projection, int]:
         model = self._model
         options = {"use_cache": False} if model.config.is_encoder_decoder else {}
-        head = _HEADS.get(self.info.family)
-        if head is None:
+        at = (torch.arange(len(ids), device=ids.device), blanks)
+        if self._head is None:
             logits = model(input_ids=ids, attention_mask=attention, **options).logits[at]
             return table_projection(logits), logits.shape[1]
-        hidden = head(model, model.base_model(input_ids=ids, attention_mask=attention, **options)[0][at])
+        if self._last_layer is not None:
+            self._last_layer.positions = blanks
+        states = model.base_model(input_ids=ids, attention_mask=attention, **options)[0]
+        hidden = self._head(model, states[at] if self._last_layer is None else states[:, 0])
         matrix = model.get_output_embeddings()
         bias = model.final_logits_bias[0] if hasattr(model, "final_logits_bias") else matrix.bias
         return linear_projection(hidden, matrix.weight, bias), matrix.weight.shape[0]

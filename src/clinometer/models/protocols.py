@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from clinometer.types import (
+    Answer,
     Ask,
     Classify,
     ClassifyAnswer,
@@ -35,6 +36,20 @@ class Model(Protocol):
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
+        ...
+
+
+@runtime_checkable
+class CanLaunch(Protocol):
+    """Adapters that can begin a batch before the answers of the one before are read."""
+
+    @property
+    def works_alone(self) -> bool:
+        """Whether the device goes on by itself meanwhile (a GPU); if not, `launch` is as good as done."""
+        ...
+
+    def launch(self, batch: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
+        """Begin a batch; what is returned waits for its answers."""
         ...
 
 

@@ -76,11 +76,16 @@ def weights_checksum(folder: Path) -> str:
     return known or _sha256(files)
 
 
-def tokenizer_checksum(folder: Path) -> str:
-    """Return the SHA-256 of the tokenizer files, names included."""
+def tokenizer_files(folder: Path) -> list[Path]:
+    """Return the files that a model's tokenizer is loaded from, by name."""
     patterns = (_VOCABULARY_FILES, _TOKENIZER_SETTINGS)
     files = [path for path in folder.iterdir() if any(pattern.fullmatch(path.name) for pattern in patterns)]
-    return _sha256(sorted(path for path in files if path.is_file()), names=True)
+    return sorted(path for path in files if path.is_file())
+
+
+def tokenizer_checksum(folder: Path) -> str:
+    """Return the SHA-256 of the tokenizer files, names included."""
+    return _sha256(tokenizer_files(folder), names=True)
 
 
 def has_vocabulary(folder: Path) -> bool:

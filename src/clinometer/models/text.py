@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,10 @@ from clinometer.types import HIDDEN, MASK, WordQuery
 
 Ids = npt.NDArray[np.int32]
 
-_BLANKS = re.compile(f"({re.escape(MASK)}|{re.escape(HIDDEN)})")
+# "[HIDDEN:old people]" stands for as many blanks as "old people" has tokens
+_BLANKS = re.compile(rf"({re.escape(MASK)}|{re.escape(HIDDEN[:-1])}(?::[^\[\]]+)?\])")
 _CACHED_PARTS = 1 << 16
+_NO_IDS: Ids = np.zeros(0, np.int32)
 _NO_LIMIT = 10**9  # tokenizers write 10**30 for "no limit known"
 # These count positions from the padding token's id on, so that many rows of the position matrix are never used.
 _OFFSET_FAMILIES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text"})
@@ -40,6 +43,41 @@ class Padded:
     attention: npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A context or a text as token ids; `blank` is the place, among them, of the word that is asked for."""
+
+    ids: Ids
+    blank: int = -1
+
+
+class _Role(enum.Enum):
+    """What a part is: a text with a blank, a text that is to be continued, or what comes before one."""
+
+    FILL = enum.auto()
+    PREFIX = enum.auto()
+    CONTEXT = enum.auto()
+
+
+class _Key(NamedTuple):
+    """By what a part is known again."""
+
+    role: _Role
+    after_space: bool
+    text: str
+
+
+class _Row(NamedTuple):
+    """What one request is joined from; of the context, what fits in the window."""
+
+    context: Ids
+    between: tuple[int, ...]
+    text: _Part
+
+    def length(self) -> int:
+        return len(self.context) + len(self.between) + len(self.text.ids)
+
+
 class TextEncoder:
     """Encodes requests for one tokenizer, each distinct part once."""
 
@@ -49,50 +87,58 @@ class TextEncoder:
         self._mask_id: int | None = tokenizer.mask_token_id
         self._mask_text: str = tokenizer.mask_token or ""
         self._separator: int | None = tokenizer.sep_token_id
-        self._parts: OrderedDict[tuple[bool, str], Ids] = OrderedDict()
+        self._parts: OrderedDict[_Key, _Part] = OrderedDict()
 
     def fill(self, queries: Sequence[WordQuery]) -> list[Encoded]:
         """Encode texts with one `MASK` each, between the special tokens of the family."""
-        rows = self._join(queries, [self._with_mask(query.text) for query in queries], end=self.tokens.end)
+        start, end = (np.asarray(special, np.int32) for special in (self.tokens.start, self.tokens.end))
         return [
-            Encoded(ids=ids, blank=self._blank(query, ids, context))
-            for query, (ids, context) in zip(queries, rows, strict=True)
+            Encoded(
+                ids=np.concatenate((start, row.context, np.asarray(row.between, np.int32), row.text.ids, end)),
+                blank=len(start) + len(row.context) + len(row.between) + row.text.blank,
+            )
+            for row in self._rows(queries, _Role.FILL, end=len(end))
         ]
+
+    def fill_lengths(self, queries: Sequence[WordQuery]) -> list[int]:
+        """Return how many ids `fill` gives for each of these; raises as it does."""
+        special = len(self.tokens.start) + len(self.tokens.end)
+        return [special + row.length() for row in self._rows(queries, _Role.FILL, end=len(self.tokens.end))]
 
     def prefixes(self, queries: Sequence[WordQuery]) -> list[Encoded]:
         """Encode texts that are to be continued: no blanks are read, and no special tokens come after them."""
-        rows = self._join(queries, [self.tokens.as_text(query.text) for query in queries], end=())
-        return [Encoded(ids=ids) for ids, _ in rows]
+        start = np.asarray(self.tokens.start, np.int32)
+        return [
+            Encoded(ids=np.concatenate((start, row.context, np.asarray(row.between, np.int32), row.text.ids)))
+            for row in self._rows(queries, _Role.PREFIX, end=0)
+        ]
 
-    def _join(
-        self, queries: Sequence[WordQuery], texts: Sequence[str], *, end: Sequence[int]
-    ) -> list[tuple[Ids, int]]:
-        """Return each row of ids with the number of ids that stand before the text's own."""
-        contexts = [self.tokens.as_text(query.context).rstrip() for query in queries]
-        after_space = [bool(context) and q.join == "space" for q, context in zip(queries, contexts, strict=True)]
-        # spaces at the seam are the join's, not the text's
-        texts = [text.lstrip() if spaced else text for text, spaced in zip(texts, after_space, strict=True)]
-        keys = [*((False, context) for context in contexts if context), *zip(after_space, texts, strict=True)]
-        parts = self._encode_parts(keys)
+    def _rows(self, queries: Sequence[WordQuery], role: _Role, *, end: int) -> list[_Row]:
+        """Return what each request is joined from; `end` is the number of special tokens that come after it."""
+        contexts = [query.context.rstrip() for query in queries]  # spaces at the seam are the join's
+        context_keys = [_Key(_Role.CONTEXT, False, context) if context else None for context in contexts]
+        text_keys = [
+            _Key(role, bool(context) and query.join == "space", query.text)
+            for query, context in zip(queries, contexts, strict=True)
+        ]
+        parts = self._encode_parts(dict.fromkeys([*filter(None, context_keys), *text_keys]))
+        around = len(self.tokens.start) + end
         rows = []
-        for query, context, text_key in zip(queries, contexts, zip(after_space, texts, strict=True), strict=True):
+        for query, context_key, text_key in zip(queries, context_keys, text_keys, strict=True):
             text = parts[text_key]
-            between = self._separator_of(query) if context and query.join == "separator" else ()
-            before = np.asarray([*self.tokens.start], np.int32)
-            if context:
-                known = parts[False, context]
-                room = len(known) + len(between)
-                if self.window:
-                    room = self.window - len(before) - len(text) - len(end)
-                if (keep := min(room - len(between), len(known))) > 0:
-                    before = np.concatenate([before, known[len(known) - keep :], np.asarray(between, np.int32)])
-            row = np.concatenate([before, text, np.asarray(end, np.int32)])
-            if self.window and len(row) > self.window:
+            row = _Row(_NO_IDS, (), text)
+            if context_key is not None:
+                between = self._separator_of(query) if query.join == "separator" else ()
+                context = parts[context_key].ids
+                room = self.window - around - len(between) - len(text.ids) if self.window else len(context)
+                if room > 0:
+                    row = _Row(context[max(0, len(context) - room) :], between, text)
+            if self.window and around + row.length() > self.window:
                 raise RequestError(
-                    f"a text of {len(row)} tokens is longer than the model's window of {self.window}:"
+                    f"a text of {around + row.length()} tokens is longer than the model's window of {self.window}:"
                     f" {_quote(query.text)}; shorten it (only the context is cut)"
                 )
-            rows.append((row, len(before)))
+            rows.append(row)
         return rows
 
     def _with_mask(self, text: str) -> str:
@@ -103,18 +149,25 @@ class TextEncoder:
                 f" write {MASK} where the word is asked for (and {HIDDEN} for a blank that is not)"
             )
         pieces[::2] = [self.tokens.as_text(piece) for piece in pieces[::2]]
-        pieces[1::2] = [self._mask_text] * (len(pieces) // 2)
+        pieces[1::2] = [self._mask_text * self._masks(blank) for blank in pieces[1::2]]
         return "".join(pieces)
 
-    def _blank(self, query: WordQuery, ids: Ids, before: int) -> int:
-        blanks = _BLANKS.findall(query.text)
-        places = np.flatnonzero(ids[before:] == self._mask_id)
-        if len(places) != len(blanks):
+    def _masks(self, blank: str) -> int:
+        """Return how many mask tokens a blank is: one, or as many as the text that it hides has tokens."""
+        hidden = blank[len(HIDDEN) : -1]
+        return max(1, len(self.tokens.following([hidden])[0])) if hidden else 1
+
+    def _blank(self, text: str, ids: Ids) -> int:
+        """Return where, among the ids of a text, its `MASK` stands."""
+        blanks = _BLANKS.findall(text)
+        masks = [self._masks(blank) for blank in blanks]
+        places = np.flatnonzero(ids == self._mask_id)
+        if len(places) != sum(masks):
             raise RequestError(
-                f"the tokenizer reads {len(places)} masks where the text has {len(blanks)} blanks:"
-                f" {_quote(query.text)}; remove what looks like a mask token"
+                f"the tokenizer reads {len(places)} masks where the text has {sum(masks)} blanks:"
+                f" {_quote(text)}; remove what looks like a mask token"
             )
-        return before + int(places[blanks.index(MASK)])
+        return int(places[sum(masks[: blanks.index(MASK)])])
 
     def _separator_of(self, query: WordQuery) -> tuple[int]:
         if self._separator is None:
@@ -123,22 +176,30 @@ class TextEncoder:
             )
         return (self._separator,)
 
-    def _encode_parts(self, keys: Iterable[tuple[bool, str]]) -> dict[tuple[bool, str], Ids]:
-        found: dict[tuple[bool, str], Ids] = {}
-        missing: dict[bool, list[str]] = {False: [], True: []}
-        for key in dict.fromkeys(keys):
+    def _encode_parts(self, keys: Iterable[_Key]) -> Mapping[_Key, _Part]:
+        found: dict[_Key, _Part] = {}
+        missing: dict[bool, list[_Key]] = {False: [], True: []}
+        for key in keys:
             if key in self._parts:
                 self._parts.move_to_end(key)
                 found[key] = self._parts[key]
             else:
-                missing[key[0]].append(key[1])
-        for after_space, parts in missing.items():
-            encoded = self.tokens.following(parts) if after_space else self.tokens.first(parts)
-            for part, ids in zip(parts, encoded, strict=True):
-                self._parts[after_space, part] = found[after_space, part] = np.asarray(ids, np.int32)
+                missing[key.after_space].append(key)
+        for after_space, some in missing.items():
+            texts = [self._written(key) for key in some]
+            encoded = self.tokens.following(texts) if after_space else self.tokens.first(texts)
+            for key, tokens in zip(some, encoded, strict=True):
+                ids = np.asarray(tokens, np.int32)
+                blank = self._blank(key.text, ids) if key.role is _Role.FILL else -1
+                self._parts[key] = found[key] = _Part(ids, blank)
         while len(self._parts) > _CACHED_PARTS:
             self._parts.popitem(last=False)
         return found
+
+    def _written(self, key: _Key) -> str:
+        """Return what the tokenizer is given for a part."""
+        text = self._with_mask(key.text) if key.role is _Role.FILL else self.tokens.as_text(key.text)
+        return text.lstrip() if key.after_space else text
 
 
 def window_of(tokenizer: Any, config: Any) -> int:
@@ -153,13 +214,13 @@ def window_of(tokenizer: Any, config: Any) -> int:
 
 def pad(rows: Sequence[Ids], *, pad_id: int, left: bool = False) -> Padded:
     """Put rows of ids into one matrix, filled up at the right (or left) with the padding token."""
-    width = max(len(row) for row in rows)
+    lengths = np.array([len(row) for row in rows])[:, None]
+    width = int(lengths.max())
     ids = np.full((len(rows), width), pad_id, np.int64)
-    attention = np.zeros((len(rows), width), np.int64)
+    places = np.arange(width)
+    attention = (places >= width - lengths if left else places < lengths).astype(np.int64)
     for index, row in enumerate(rows):
-        place = slice(width - len(row), width) if left else slice(0, len(row))
-        ids[index, place] = row
-        attention[index, place] = 1
+        ids[index, width - len(row) if left else 0 :][: len(row)] = row
     return Padded(ids=ids, attention=attention)
 
 
