@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ import transformers
 from scipy.stats import chisquare
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from clinometer.errors import RequestError
+from clinometer.errors import ModelError, RequestError
 from clinometer.models import causal, decoder
+from clinometer.models.draw import draw, levels_of
 from clinometer.models.load import load_model
-from clinometer.models.protocols import METHODS, CanContinue, CanSample, CanScore
-from clinometer.models.sampling import draw, levels_of, uniforms
-from clinometer.types import Embed, LogLikelihood, NextWord, Sample
+from clinometer.models.philox import key_of, uniforms
+from clinometer.models.protocols import METHODS, CanContinue, CanLaunch, CanSample, CanScore
+from clinometer.models.rows import pieces_of
+from clinometer.types import Embed, LogLikelihood, ModelSpec, NextWord, Sample
 from tests.models.installed import need
 from tests.models.tiny import CAUSAL, WINDOW
 
@@ -222,6 +225,10 @@ def test_what_cannot_be_asked(model):
         model.cost([Sample(prefix="", n=1)])
     with pytest.raises(RequestError, match="n = 0"):
         model.cost([Sample(prefix="The", n=0)])
+    with pytest.raises(RequestError, match="top_k = -1"):
+        model.cost([Sample(prefix="The", n=1, top_k=-1)])
+    with pytest.raises(RequestError, match="top_p = 0"):
+        model.cost([Sample(prefix="The", n=1, top_p=0.0)])
     with pytest.raises(RequestError, match="temperature -1"):
         model.sample([Sample(prefix="The", n=1, temperature=-1.0)])
     with pytest.raises(RequestError, match=r"1 tokens of 'The' and 64 new ones exceed the model's window of 64"):
@@ -244,7 +251,8 @@ def test_cost(model, tokenizer):
         LogLikelihood(text=TEXTS[0]),
         Sample(prefix=TEXTS[0], n=7, max_new_tokens=5),
     ]
-    assert model.cost(requests) == [length, length, (length + 5) * 7]
+    # of samples a quarter, rounded up
+    assert model.cost(requests) == [length, length, math.ceil((length + 5) * 7 / 4)]
 
 
 # -- how probable a text is
@@ -307,13 +315,12 @@ def naive(network, tokenizer, prefix, *, sample, seed, steps, stop):
     begin = tokenizer(prefix)["input_ids"]
     ids = list(begin)
     size = network.config.vocab_size
-    numbers = uniforms(
-        seed=seed, text=prefix, samples=range(sample, sample + 1), steps=steps, levels=levels_of(size)
-    )
+    key = torch.tensor([key_of(seed=seed, text=prefix)])
+    numbers = uniforms(key, torch.tensor([sample]), steps=range(steps), levels=levels_of(size))
     for step in range(steps):
         with torch.no_grad():
             logits = network(torch.tensor([ids])).logits[:, -1]
-        token = int(draw(logits, torch.from_numpy(numbers[:, step])))
+        token = int(draw(logits, numbers[:, step], temperatures=torch.ones(1)))
         if token in stop:
             break
         ids.append(token)
@@ -373,6 +380,144 @@ def test_samples_do_not_depend_on_the_batch(model):
 
 
 @pytest.mark.parametrize("family", CAUSAL)
+def test_batches_of_1_8_and_64_give_the_same_texts(model):
+    whole = Sample(prefix=TEXTS[0], n=64, max_new_tokens=8, seed=5)
+    texts = model.sample([whole])[0].texts
+    assert len(set(texts)) == 64
+    for size, firsts in ((8, range(0, 64, 8)), (1, range(0, 64, 9))):
+        for first in firsts:
+            part = replace(whole, n=size, first=first)
+            assert model.sample([part])[0].texts == texts[first : first + size]
+
+
+def sampled_plainly(model):
+    """Let a model sample with its own cache and no fixed places."""
+    vars(model._sampler)["_static"] = None
+    return model
+
+
+def test_which_families_are_sampled_the_fast_way(model, family):
+    # Gemma 2 has sliding windows, Mamba a state instead of keys and values
+    assert (model._sampler._static is None) == (family in ("gemma2", "mamba"))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "granite"])
+def test_the_fast_way_equals_the_plain_one(short_lived, folder_of, family):
+    plain = sampled_plainly(load_model(str(folder_of(family)), device="cpu"))
+    plain._sampler._ends = short_lived._sampler._ends
+    requests = [
+        Sample(prefix=prefix, n=n, max_new_tokens=limit, temperature=temperature, top_k=top_k, top_p=top_p)
+        for prefix, n, limit in ((TEXTS[0], 9, 20), ("It", 5, 12), (TEXTS[3], 30, 17))
+        for temperature, top_k, top_p in (
+            (1.0, 0, 1.0),
+            (0.7, 5, 1.0),
+            (1.0, 0, 0.6),
+            (1.3, 9, 0.9),
+            (0.0, 0, 1.0),
+        )
+    ]
+    answers = short_lived.sample(requests)
+    assert answers == plain.sample(requests)
+    assert len({text for answer in answers for text in answer.texts}) > 100
+    # twice in the same places, which still hold what was written the first time
+    assert short_lived.sample(requests[::-1])[::-1] == answers
+
+
+@pytest.mark.parametrize("family", ["gpt2"])
+def test_a_prefix_is_run_once_for_all_of_its_samples(model, monkeypatch):
+    run, seen = decoder.Decoder.run, []
+
+    def count(self, ids, **options):
+        seen.append(tuple(ids.shape))
+        return run(self, ids, **options)
+
+    model._sampler._static  # noqa: B018 (it is found out beforehand whether the model can be sampled so)
+    monkeypatch.setattr(decoder.Decoder, "run", count)
+    requests = [Sample(prefix=TEXTS[0], n=5, first=first, max_new_tokens=3, top_k=200) for first in (0, 5)]
+    length = model._prompt(requests[0]).ids.shape[0]
+    model.sample(requests)
+    assert seen == [(1, length), (10, 1), (10, 1)]
+
+
+@pytest.mark.parametrize("family", ["gpt2", "mamba"])
+def test_samples_that_have_ended_leave_the_batch(short_lived, monkeypatch, family):
+    run, rows = decoder.Decoder.run, []
+
+    def count(self, ids, **options):
+        rows.append(len(ids))
+        return run(self, ids, **options)
+
+    short_lived._sampler._static  # noqa: B018
+    monkeypatch.setattr(decoder.Decoder, "run", count)
+    short_lived.sample([Sample(prefix="The nurse", n=100, max_new_tokens=50)])
+    assert rows[1] <= 100
+    assert rows[-1] < 50
+    assert sorted(rows[1:], reverse=True) == rows[1:]
+
+
+@pytest.mark.parametrize("family", ["gpt2"])
+def test_samples_up_to_the_end_of_the_window(model, network, tokenizer):
+    # the long text leaves room for two tokens; the short one goes on beside it to its own end
+    long = " ".join(["nurse"] * 61)
+    room = WINDOW - len(tokenizer(long)["input_ids"])
+    assert room == 2
+    requests = [Sample(prefix=long, n=2, max_new_tokens=room), Sample(prefix="It", n=2, max_new_tokens=WINDOW - 1)]
+    for request, answer in zip(requests, model.sample(requests), strict=True):
+        for sample, text in enumerate(answer.texts):
+            assert text == naive(
+                network,
+                tokenizer,
+                request.prefix,
+                sample=sample,
+                seed=0,
+                steps=request.max_new_tokens,
+                stop={tokenizer.eos_token_id},
+            )
+
+
+@pytest.mark.parametrize("family", ["gpt2", "mamba"])
+def test_a_model_whose_logits_are_not_numbers(model):
+    with torch.no_grad():
+        model._decoder._head.weight[:] = torch.nan
+    with pytest.raises(ModelError, match="float32"):
+        model.sample([Sample(prefix="The", n=2, max_new_tokens=3)])
+
+
+@pytest.mark.parametrize("family", ["gpt2"])
+def test_a_slow_tokenizer_gives_the_same_texts(model, monkeypatch):
+    request = Sample(prefix="The nurse", n=20, max_new_tokens=12)
+    expected = model.sample([request])
+    monkeypatch.setattr(type(model._sampler._tokenizer), "is_fast", False)
+    assert model.sample([request]) == expected
+
+
+@pytest.mark.parametrize("family", ["gpt2"])
+def test_what_is_launched_equals_what_is_answered(model):
+    batch = [Sample(prefix=text, n=3, max_new_tokens=5) for text in TEXTS[:3]]
+    assert isinstance(model, CanLaunch)
+    assert not model.works_alone
+    assert model.launch(batch)() == model.sample(batch)
+    words = [NextWord(text=text, words=WORDS) for text in TEXTS]
+    same(model.launch(words)(), model.next_word(words))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize("family", CAUSAL)
+def test_a_gpu_draws_the_same_texts(model, folder_of, family):
+    spec = ModelSpec(name=str(folder_of(family)), dtype="float32")
+    gpu = load_model(spec, device="cuda")
+    requests = [
+        Sample(prefix=text, n=40, max_new_tokens=30, top_k=top_k, top_p=top_p)
+        for text in TEXTS[:4]
+        for top_k, top_p in ((0, 1.0), (5, 0.8))
+    ]
+    expected = model.sample(requests)
+    assert gpu.sample(requests) == expected
+    assert [gpu.sample([request])[0] for request in requests] == expected
+    assert gpu._sampler._static._graphs_work
+
+
+@pytest.mark.parametrize("family", CAUSAL)
 def test_temperature_zero_is_greedy(model, network, tokenizer):
     inputs = tokenizer("The man", return_tensors="pt")
     begin = inputs["input_ids"].shape[1]
@@ -390,9 +535,14 @@ def test_sampled_tokens_follow_the_softmax(model, network, tokenizer, temperatur
     each, seeds = 20_000, range(4)
     n = each * len(seeds)
     rows = []
+
+    def cut(row, end):
+        return row[: row.index(end)] if end in row else row
+
     for seed in seeds:
         sample = Sample(prefix="The nurse", n=each, max_new_tokens=2, temperature=temperature, seed=seed)
-        rows += model._sampler._continue([model._prompt(sample)])[0]
+        for piece in pieces_of([model._prompt(sample)], limit=5_000):
+            rows += [cut(row, end) for row in model._sampler._static.run(piece).tolist()]
 
     @torch.no_grad()
     def expected(temperature):
@@ -448,11 +598,14 @@ def test_smollm2_prefers_sentences(smollm2):
     assert sense.logprob / sense.tokens > nonsense.logprob / nonsense.tokens + 1
 
 
-def test_smollm2_samples_again(smollm2):
-    whole = smollm2.sample([Sample(prefix="My friend is a", n=6, max_new_tokens=8, seed=2)])[0]
-    parts = [
-        smollm2.sample([Sample(prefix="My friend is a", n=n, first=first, max_new_tokens=8, seed=2)])[0].texts
-        for first, n in ((0, 1), (1, 2), (3, 3))
-    ]
-    assert sum(parts, ()) == whole.texts
-    assert np.mean([text.startswith(" ") for text in whole.texts]) > 0.5
+def test_smollm2_samples_again_whatever_the_batch(smollm2):
+    prefixes = ("My friend is a", "The nurse said that the", "Paris")
+    requests = [Sample(prefix=prefix, n=22, max_new_tokens=4, seed=2) for prefix in prefixes]  # 66 at a time …
+    whole = smollm2.sample(requests)
+    assert np.mean([text.startswith(" ") for text in whole[0].texts]) > 0.5
+    eights = [replace(request, n=8, first=first) for first, request in enumerate(requests[::-1])]
+    for request, answer in zip(eights, map(smollm2.sample, ([one] for one in eights)), strict=True):  # … 8 …
+        at = prefixes.index(request.prefix)
+        assert answer[0].texts == whole[at].texts[request.first : request.first + 8]
+    for at, request in enumerate(requests):  # … and 1
+        assert smollm2.sample([replace(request, n=1, first=21)])[0].texts == whole[at].texts[21:]

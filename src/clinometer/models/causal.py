@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -13,14 +13,17 @@ from transformers import AutoModelForCausalLM
 
 from clinometer.errors import RequestError
 from clinometer.models.decoder import Decoder, States
+from clinometer.models.protocols import METHODS
 from clinometer.models.readout import check_words, read_words
-from clinometer.models.sampling import Prompt, Sampler, stop_tokens
+from clinometer.models.rows import Prompt
+from clinometer.models.sampling import Sampler, stop_tokens
 from clinometer.models.source import ModelSource, describe
 from clinometer.models.text import Encoded, Ids, TextEncoder, pad, window_of
 from clinometer.models.tokens import load_tokenizer
 from clinometer.models.weights import load_weights
 from clinometer.models.words import Vocabulary
 from clinometer.types import (
+    Answer,
     LogLikelihood,
     LogLikelihoodAnswer,
     ModelInfo,
@@ -68,7 +71,7 @@ class CausalModel:
         return cls(info=info, model=model, tokenizer=tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
-        """Return the tokens of each request; those of a `Sample` are prefix and new tokens, times n."""
+        """Return the tokens of each request; for a `Sample` a quarter of prefix and new tokens, times n."""
         return [self._cost_of(request) for request in requests]
 
     @torch.inference_mode()
@@ -88,6 +91,20 @@ class CausalModel:
     def sample(self, batch: Sequence[Sample]) -> list[TextAnswer]:
         """Continue each prefix n times, up to the end of the text; temperature 0 takes the most probable token."""
         return [TextAnswer(texts=texts) for texts in self._sampler.texts([self._prompt(one) for one in batch])]
+
+    @property
+    def works_alone(self) -> bool:
+        """Whether tokens become text while the next batch runs: on a GPU."""
+        return self._sampler.on_gpu
+
+    def launch(self, batch: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
+        """Answer a batch; the texts of samples are ready when they are read."""
+        samples = [self._prompt(request) for request in batch if isinstance(request, Sample)]
+        if not samples:
+            answers: list[Answer] = getattr(self, METHODS[type(batch[0])])(batch)
+            return lambda: answers
+        read = self._sampler.begin(samples)
+        return lambda: [TextAnswer(texts=texts) for texts in read()]
 
     @torch.inference_mode()
     def log_likelihood(self, batch: Sequence[LogLikelihood]) -> list[LogLikelihoodAnswer]:
@@ -115,7 +132,7 @@ class CausalModel:
         if isinstance(request, NextWord):
             return len(self._prefixes([request])[0].ids)
         if isinstance(request, Sample):
-            return self._sampler.check(self._prompt(request))
+            return self._sampler.cost(self._prompt(request))
         if isinstance(request, LogLikelihood):
             return max(1, len(self._text_ids(request.text)))
         raise RequestError(
@@ -146,6 +163,8 @@ class CausalModel:
             max_new_tokens=request.max_new_tokens,
             temperature=request.temperature,
             seed=request.seed,
+            top_k=request.top_k,
+            top_p=request.top_p,
         )
 
     def _text_ids(self, text: str) -> Ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -12,12 +12,13 @@ from transformers import AutoModelForCausalLM
 
 from clinometer.errors import ModelError, RequestError
 from clinometer.models.decoder import Decoder
-from clinometer.models.sampling import Prompt, Sampler, stop_tokens
+from clinometer.models.rows import Prompt
+from clinometer.models.sampling import Sampler, stop_tokens
 from clinometer.models.source import ModelSource, describe
 from clinometer.models.text import window_of
 from clinometer.models.tokens import Tokens, load_tokenizer
 from clinometer.models.weights import load_weights
-from clinometer.types import Ask, ModelInfo, ModelSpec, Request, TextAnswer
+from clinometer.types import Answer, Ask, ModelInfo, ModelSpec, Request, TextAnswer
 
 
 @final
@@ -52,12 +53,22 @@ class ChatModel:
         return cls(info=info, model=model, tokenizer=tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
-        """Return the tokens of each conversation and its answers; RequestError for one that cannot be asked."""
-        return [self._sampler.check(self._prompt(request)) for request in requests]
+        """Return a quarter of the tokens of each conversation and its answers; RequestError for a wrong one."""
+        return [self._sampler.cost(self._prompt(request)) for request in requests]
 
     def ask(self, batch: Sequence[Ask]) -> list[TextAnswer]:
         """Answer each conversation n times; temperature 0 always takes the most probable token."""
         return [TextAnswer(texts=texts) for texts in self._sampler.texts([self._prompt(one) for one in batch])]
+
+    @property
+    def works_alone(self) -> bool:
+        """Whether tokens become text while the next batch runs: on a GPU."""
+        return self._sampler.on_gpu
+
+    def launch(self, batch: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
+        """Answer a batch; the texts are ready when they are read."""
+        read = self._sampler.begin([self._prompt(one) for one in batch])
+        return lambda: [TextAnswer(texts=texts) for texts in read()]
 
     def _prompt(self, request: Request) -> Prompt:
         if not isinstance(request, Ask):

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.activations import NewGELUActivation
 
 # What some families do to the logits after the vocabulary matrix, by the field of their config that says so.
 _FINISHES: dict[str, Callable[..., Tensor]] = {
@@ -28,12 +29,13 @@ class States:
 
     def logits(self, rows: Tensor, places: Tensor, tokens: Tensor | None = None) -> Tensor:
         """Return float32 logits (positions × tokens) at the given places of the given rows; None: every token."""
-        return self.project(rows, places, tokens)
+        return self.project(rows, places, tokens).float()
 
-    def last(self, ids: Tensor) -> Tensor:
-        """Return the logits at the last place of every row of the ids that were run."""
+    def last(self, ids: Tensor, *, as_computed: bool = False) -> Tensor:
+        """Return the logits at the last place of every row of the ids that were run; float32, or as computed."""
         rows = torch.arange(len(ids), device=ids.device)
-        return self.logits(rows, torch.full_like(rows, ids.shape[1] - 1))
+        logits = self.project(rows, torch.full_like(rows, ids.shape[1] - 1), None)
+        return logits if as_computed else logits.float()
 
 
 class Decoder:
@@ -44,10 +46,13 @@ class Decoder:
     """
 
     def __init__(self, model: Any) -> None:
+        _fuse_activations(model)
         self._model = model
         self._head = model.get_output_embeddings()
+        self.config: Any = model.config
         self.device: torch.device = model.device
         self.size, self._finish = self._try_out()
+        self._weight = self._aligned_weight() if self._finish else None
 
     @torch.inference_mode()
     def run(
@@ -55,11 +60,14 @@ class Decoder:
         ids: Tensor,
         *,
         attention: Tensor | None = None,
+        positions: Tensor | None = None,
         cache: Any = None,
         keep_cache: bool = False,
     ) -> States:
         """Run the model over rows of token ids; with a cache, the ids are those that follow the cached ones."""
         options: dict[str, Any] = {"input_ids": ids, "attention_mask": attention, "use_cache": keep_cache}
+        if positions is not None:
+            options["position_ids"] = positions
         if cache is not None:
             options["past_key_values"] = cache
         if self._finish is None:  # the whole projection, as the model itself does it
@@ -68,9 +76,16 @@ class Decoder:
         with _without(self._head) as caught:
             output = self._model(**options)
         return States(
-            project=_from_hidden(caught[0], self._head, self._finish),
+            project=_from_hidden(caught[0], self._head, self._finish, self._weight),
             cache=getattr(output, "past_key_values", None),
         )
+
+    def _aligned_weight(self) -> Tensor | None:
+        """Return the vocabulary matrix with a round number of rows: a GPU multiplies an odd number far slower."""
+        missing = -self.size % 64
+        if self.device.type != "cuda" or self.size % 8 == 0 or self._head.bias is not None:
+            return None
+        return nn.functional.pad(self._head.weight.detach(), (0, 0, 0, missing))
 
     @torch.inference_mode()
     def _try_out(self) -> tuple[int, Callable[[Tensor], Tensor] | None]:
@@ -101,25 +116,37 @@ class Decoder:
         return size, None
 
 
+def _fuse_activations(model: Any) -> None:
+    """Let PyTorch compute in one pass what transformers writes as eight: GPT-2's activation, the same formula."""
+    for module in model.modules():
+        for name, child in module.named_children():
+            if type(child) is NewGELUActivation:
+                setattr(module, name, nn.GELU(approximate="tanh"))
+
+
 def _as_it_is(logits: Tensor) -> Tensor:
     return logits
 
 
 def _from_table(table: Tensor) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
     def project(rows: Tensor, places: Tensor, tokens: Tensor | None) -> Tensor:
-        logits = table[rows, places].float()
+        logits = table[rows, places]
         return logits if tokens is None else logits[:, tokens]
 
     return project
 
 
 def _from_hidden(
-    hidden: Tensor, head: nn.Linear, finish: Callable[[Tensor], Tensor]
+    hidden: Tensor, head: nn.Linear, finish: Callable[[Tensor], Tensor], aligned: Tensor | None
 ) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
     def project(rows: Tensor, places: Tensor, tokens: Tensor | None) -> Tensor:
-        weight = head.weight if tokens is None else head.weight[tokens]
-        bias = head.bias if head.bias is None or tokens is None else head.bias[tokens]
-        return finish(nn.functional.linear(hidden[rows, places], weight, bias).float())
+        if tokens is None and aligned is not None:
+            logits = nn.functional.linear(hidden[rows, places], aligned)[:, : len(head.weight)]
+        else:
+            weight = head.weight if tokens is None else head.weight[tokens]
+            bias = head.bias if head.bias is None or tokens is None else head.bias[tokens]
+            logits = nn.functional.linear(hidden[rows, places], weight, bias)
+        return logits if finish is _as_it_is else finish(logits.float())
 
     return project
 
