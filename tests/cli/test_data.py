@@ -14,6 +14,8 @@ import pytest
 
 from clinometer.data import read_human_stereotypes
 from clinometer.data.datasets import DATASETS
+from clinometer.data.suggestions import ENGINES
+from clinometer.errors import DataError
 from tests.local_server import Script, serve
 from tests.suggestion_server import answering, asked
 
@@ -57,7 +59,7 @@ def refuses(result, *words):
 def test_add_says_what_was_found(clinometer, file, folder):
     result = clinometer("data", "add", "stereotypes", file)
     assert result.code == 0, result
-    assert "stereotypes: 1 stereotypes about 1 groups in 1 categories" in result.out
+    assert "stereotypes: 1 stereotype about 1 group in 1 category" in result.out
     assert CHECKSUM in result.out
     assert str(folder / "stereotypes") in result.out
     assert (folder / "stereotypes" / "data").read_text(encoding="utf-8") == ROWS
@@ -122,7 +124,7 @@ def server():
 def test_get_downloads_checks_and_adds(clinometer, server, folder):
     result = clinometer("data", "get", "stereotypes", "--url", server.url + "/good", "--sha256", CHECKSUM)
     assert result.code == 0, result
-    assert "1 stereotypes about 1 groups" in result.out
+    assert "1 stereotype about 1 group" in result.out
     assert (folder / "stereotypes" / "data").read_text(encoding="utf-8") == ROWS
     assert f"from {server.url}/good" in clinometer("data", "list").out
 
@@ -264,6 +266,34 @@ def test_a_sheet_that_a_person_works_on_is_not_lost(collecting, tmp_path):
         refuses(collecting(server), "review.csv")
         assert server.asked == []  # nobody was asked in vain
     assert (tmp_path / "mine" / "review.csv").read_text(encoding="utf-8") == "half a sheet"
+
+
+def test_what_a_person_judges_while_the_engines_are_asked_is_kept(collecting, tmp_path):
+    sheet, working = tmp_path / "mine" / "review.csv", False
+
+    def answer(path):
+        engine, _ = asked(path)
+        if engine == "yahoo":
+            if not working:
+                return Script(status=403)
+            sheet.write_text(sheet.read_text(encoding="utf-8").replace("yes,", "no,"), encoding="utf-8")
+        return answering({engine: ["sad"]})(path)
+
+    with serve(answer) as server:
+        assert collecting(server).code == 1
+        assert sheet.read_text(encoding="utf-8").count("\nyes,") == 2
+        working = True
+        assert collecting(server).code == 0
+    assert sheet.read_text(encoding="utf-8").count("\nno,") == 2
+
+
+def test_a_public_address_is_never_asked_fast_by_whatever_name():
+    from clinometer.cli.collect_stereotypes import _engines  # not the command: no test may reach the address
+
+    public = ENGINES["yahoo"].address
+    with pytest.raises(DataError, match="too fast for google"):
+        _engines(["google"], [f"google={public}?x=1"], delay=0.1)
+    assert _engines(["google"], ["google=http://127.0.0.1/"], delay=0.1)[0].address == "http://127.0.0.1/"
 
 
 @pytest.mark.parametrize(

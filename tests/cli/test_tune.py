@@ -61,6 +61,13 @@ def test_before_and_after_in_one_report(tune, tmp_path):
     assert (other.code, "learning_rate 0.001, now 0.002" in other.err) == (2, True)
     profile = tune("--prompt", "--seeds", "13", "--learning-rate", 0.001)
     assert (profile.code, "was begun with models" in profile.err) == (2, True)
+    (tmp_path / "words.csv").write_text(WORDS + "music,neutral\n")
+    words = tune("--prompt", "--seeds", "13", "21", "--learning-rate", 0.001)
+    assert words.code == 2, words
+    assert "was begun with sentiment_words.words_file with checksum" in words.err
+    (tmp_path / "words.csv").write_text(WORDS)
+    draws = tune("--prompt", "--seeds", "13", "21", "--learning-rate", 0.001, "--set", "sentiment_words.draws=200")
+    assert (draws.code, "begun with sentiment_words.draws 100, now 200;" in draws.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_line_breaks_inside_quoted_fields(write):
         (HEADER + "why are poets so\tprofession\tpoets\t\tgoogle\n", "line 2: nothing in column 'completion'"),
         (HEADER + "why are poets so\tprofession\tbakers\tsad\tgoogle\n", "without its target_group 'bakers'"),
         (HEADER + PUBLISHED.replace('"pretentious\n"', '"mean\nrude\n"'), "a line break inside completion 'mean"),
+        (HEADER + "why are poets [MASK]\tprofession\tpoets\tsad\tgoogle\n", "without brackets or braces"),
         # a quote that is never closed swallows the rest of the file
         (HEADER + PUBLISHED[:-20], "expected tab-separated values"),
     ],

@@ -76,6 +76,7 @@ def test_groups_of_one_s_own(tmp_path):
         ('"two\nlines",gender', "expected a plain name"),
         (",gender", "nothing in column 'group'"),
         ("girls,", "nothing in column 'category'"),
+        ("girls,All", "category 'all'; expected another name"),
         ("girls", "line 2: 1 values; expected 2"),
     ],
 )

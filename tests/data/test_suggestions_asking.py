@@ -106,6 +106,14 @@ def test_jitter_is_up_to_half_as_much_again():
         assert least < slept < 1.5 * least
 
 
+def test_a_long_delay_grows_to_the_longest_wait_and_is_not_taken_for_the_server_s_wish():
+    clock = Clock()
+    with serve(lambda _: Script(status=503)) as server:
+        reply = asker(server.url, clock=clock, manners=replace(MANNERS, delay=50.0, longest_wait=120.0)).ask("q")
+    assert clock.slept == [50.0, 100.0, 120.0]
+    assert (reply.failure, reply.leave_alone) == ("503 Service Unavailable, 4 times", False)
+
+
 def test_it_gives_up_and_says_why():
     clock = Clock()
     with serve(lambda _: Script(status=500)) as server:
@@ -141,6 +149,7 @@ def test_a_pause_that_is_too_long_is_a_failure():
     with serve(lambda _: Script(status=429, headers={"Retry-After": "86400"})) as server:
         reply = asker(server.url, clock=clock).ask("q")
     assert "asks for a pause of 86,400 s" in reply.failure
+    assert reply.leave_alone
     assert clock.slept == []
     assert len(server.asked) == 1
 

@@ -130,6 +130,16 @@ def test_an_engine_that_fails_again_and_again_is_left_alone(tmp_path):
     assert done.left_alone == ("yahoo (403 Forbidden)",)
 
 
+def test_an_engine_that_wants_a_long_pause_is_left_alone_at_once(tmp_path):
+    questions = [replace(POETS, prompt=f"why are poets {n} so") for n in range(8)]
+    pause = Script(status=429, headers={"Retry-After": "3600"})
+    with serve(lambda _: pause) as server, open_journal(tmp_path / "answers.jsonl") as journal:
+        done = collect(questions, askers(server, "google"), journal)
+        assert len(server.asked) == 1
+    (reason,) = done.left_alone
+    assert "it asks for a pause of 3,600 s" in reason
+
+
 def test_an_occasional_failure_does_not_count_as_in_a_row(tmp_path):
     answers = [Script(status=403) if n % 5 != 4 else Script(b'["q", []]') for n in range(20)]
     questions = [replace(POETS, prompt=f"why are poets {n} so") for n in range(20)]

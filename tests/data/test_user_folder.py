@@ -48,7 +48,7 @@ def test_where_the_folder_is(monkeypatch, tmp_path):
 def test_what_is_added_is_found(folder, file):
     assert added_file("stereotypes") is None
     record = add_file("stereotypes", file)
-    assert record.found == "2 stereotypes about 2 groups in 1 categories"
+    assert record.found == "2 stereotypes about 2 groups in 1 category"
     assert record.bytes == len(ROWS)
     assert record.origin == str(file)
     added = added_file("stereotypes")
@@ -211,5 +211,5 @@ def test_nrc_and_mpqa_are_checked_by_their_readers(folder, tmp_path):
         add_file("mpqa", path)
     clue = "type=weaksubj len=1 word1=inner pos1=adj stemmed1=n priorpolarity=neutral\n"
     path.write_text(clue, encoding="utf-8")
-    assert add_file("mpqa", path).found == "1 neutral words"
+    assert add_file("mpqa", path).found == "1 neutral word"
     assert sorted(os.listdir(folder)) == ["mpqa", "nrc"]

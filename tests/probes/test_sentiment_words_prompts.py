@@ -14,7 +14,7 @@ from clinometer.probes import get_probe
 from clinometer.probes.protocol import Stage
 from clinometer.probes.sentiment_words import PROBE, Options
 from clinometer.probes.sentiment_words.notices import general_notices
-from clinometer.probes.sentiment_words.words import choose_words
+from clinometer.probes.sentiment_words.words import candidates, choose_words
 from clinometer.types import Fill
 
 
@@ -108,6 +108,27 @@ def test_words_that_are_not_one_token_are_dropped_and_named(tmp_path):
     assert "cup" not in {item.tags["word"] for item in PROBE.requests(Stage(name="shift"), plan, records)}
 
 
+def test_a_list_of_all_words_goes_before_a_neutral_file_and_says_so(tmp_path):
+    """A data set that the user has added is named in `neutral_file` without being asked for."""
+    added = tmp_path / "added.txt"
+    added.write_text("spoon\nfork\n")
+    plan = small(tmp_path, neutral_file=str(added))
+    assert {each.word for each in plan.options.listed_words()["neutral"]} == {"cup", "tea"}
+    assert any(
+        "'added.txt'" in notice.text and "not used" in notice.text for notice in general_notices(plan.options, 0)
+    )
+
+
+def test_words_behind_the_last_that_is_used_are_not_called_dropped(tmp_path):
+    listed = {"positive": "abc", "negative": "de", "neutral": "fg"}
+    words = "\n".join(f"{word},{label}" for label, each in listed.items() for word in each)
+    plan = small(tmp_path, words_per_class=2, words=words)
+    order = [each.word for each in candidates(plan.options, seed=plan.seed)["positive"]]
+    for unknown, dropped in ((order[2], []), (order[1], [order[1]])):
+        records = ask_sentiment(PROBE, plan, FakeSentiment(unknown=(unknown,)))
+        assert [each.word for each in choose_words(plan, records).dropped["positive"]] == dropped
+
+
 def test_without_label_words_nothing_is_shifted(tmp_path):
     plan = small(tmp_path)
     assert items_of(plan, "shift", unknown=("terrible",)) == []
@@ -130,7 +151,7 @@ def test_built_in_lists_take_the_strongest_words_that_the_model_has(tmp_path):
     neutral = {each.word for each in load_neutral_words()}
     kept = [word for word in strongest[3:] if word.lower() not in {each.lower() for each in neutral}]
     assert words.used["positive"] == tuple(kept[:400])
-    assert {each.word for each in words.dropped["positive"]} == lost
+    assert {each.word for each in words.dropped["positive"]} == lost  # not those behind the last that is used
     assert set(words.used["neutral"]) == neutral
     assert not neutral & set(words.used["positive"] + words.used["negative"])  # precious, screaming, …
 
@@ -208,7 +229,6 @@ def test_profiles_are_valid_options_and_the_paper_profile_is_the_papers():
         ({"words_per_class": 1}, "2 or more"),
         ({"longest_review": -1}, "0 for no limit"),
         ({"draws": 10}, "100 to 100000"),
-        ({"words_file": "a.csv", "neutral_file": "b.csv"}, "leave one of the two out"),
         ({"shift_templates": 1}, "true or false"),
     ],
 )

@@ -209,6 +209,7 @@ def test_tests_agree_and_the_strongest_words_more_often(planted):
 
 
 def test_every_table_and_figure_is_there(planted):
+    assert "tuning" not in {figure.name for figure in planted.figures}  # nothing was tuned
     names = {table.name for table in planted.tables}
     for figure in planted.figures:
         assert figure.table in names
@@ -306,6 +307,22 @@ def test_words_and_label_words_that_the_model_lacks_are_named(files):
     assert row_of(findings, "sense", reviews="positive reviews").labels["interpretable"] == "yes"
 
 
+@pytest.mark.parametrize("listed", ["good", "bad", "plain"])
+def test_a_class_without_a_single_word_leaves_nothing_to_measure(files, listed):
+    unknown = [f"{listed}{i}" for i in range(60)]
+    findings = summary(plan_of(files, ks=(1,), shift_words_limit=5), FakeSentiment(unknown=unknown))
+    assert findings.headlines == ("fake: nothing was measured; the notices say why.",)
+    assert any("a positive, a negative and a neutral word" in notice.text for notice in findings.notices)
+
+
+def test_a_single_neutral_word_has_no_average_to_be_set_against(files):
+    unknown = [f"plain{i}" for i in range(1, 60)]
+    findings = summary(plan_of(files, ks=(1,)), FakeSentiment(unknown=unknown, push={"plain0": 1.0}))
+    assert row_of(findings, "shift", word="plain0").labels["called"] == "positive"
+    row = row_of(findings, "relative_shift", word="plain0")
+    assert (math.isnan(row.estimate), row.labels["called"]) == (True, "none")
+
+
 def test_a_model_that_calls_nearly_everything_positive_is_told_to_have_a_ceiling(files):
     class Optimist(FakeSentiment):
         def _label(self, word, evidence):
@@ -351,7 +368,30 @@ def test_growth_from_a_model_to_the_checkpoint_tuned_from_it(two_models):
     assert (positive.labels["before"], positive.labels["after"]) == (0, 1)
     assert positive.labels["growth_percent"] == ""  # from none there is no percentage
     assert {row.labels["tuned"] for row in rows_of(two_models, "tuning")} == {"after"}
-    assert any(line.startswith("before → after: 1 of 60") for line in two_models.headlines)
+    figure = two_models.figures[0]
+    assert (figure.name, figure.table) == ("tuning", "tuning")
+    used = {figure.y, figure.color, figure.column, *figure.menus, *figure.filters}
+    assert used <= set(negative.labels)
+    (line,) = [line for line in two_models.headlines if line.startswith("before → after: 1 of 60")]
+    assert "not interpretable" not in line
+    # one gained, none lost: a = 2/62, b = 1/62, d = 1/62; √((3/62 − 1/62²)/62) = .02786, · 1.95996 = .0546
+    assert (negative.low, negative.high) == pytest.approx((1 / 62 - 0.0546, 1 / 62 + 0.0546), abs=1e-4)
+
+
+def test_growth_of_what_does_not_move_has_an_interval_and_of_what_means_nothing_a_mark(files):
+    records, plans = MemoryRecords(), []
+    models = [fake_model("before"), dataclasses.replace(fake_model("after"), weights="bb")]
+    models = [dataclasses.replace(models[0], weights="aa"), dataclasses.replace(models[1], tuning={"base": "aa"})]
+    for model in models:  # the same answers twice, and no sense of sentiment
+        plans.append(plan_of(files, model=model, shift_words="none", draws=199))
+        ask_sentiment(PROBE, plans[-1], FakeSentiment(sense=0.0), records)
+    findings = PROBE.summarise(plans, records)
+    row = row_of(findings, "tuning", m_or_k="m = 1", rule=SURE, sign="either")
+    # a = b = 1/62: 1.95996 · √(2/62/62) = .0447
+    assert (row.estimate, row.low, row.high) == pytest.approx((0, -0.0447, 0.0447), abs=1e-4)
+    assert row.labels["interpretable"] == "no"
+    (line,) = [line for line in findings.headlines if line.startswith("before → after")]
+    assert line.endswith("(not interpretable).")
 
 
 def test_words_that_models_share(two_models):
@@ -367,7 +407,7 @@ def test_verdicts_with_other_templates_and_label_words(files):
     templates, labels = ("It was [MASK]", "Just [MASK]!"), ("great/terrible", "good/bad")
 
     class OtherTemplate(FakeSentiment):
-        """With the second template plain0 leans the other way; "good" and "bad" say nothing about a review."""
+        """With the second template plain0 leans the other way."""
 
         def _lean(self, word):
             return super()._lean(word) * (-1 if self.second and word == "plain0" else 1)
@@ -387,3 +427,22 @@ def test_verdicts_with_other_templates_and_label_words(files):
     assert row_of(findings, "variants", measure="kappa", **where).estimate == pytest.approx(0.74359, abs=1e-4)
     assert {row.labels["labels"] for row in rows_of(findings, "variants", test="shift")} == {"good/bad"}
     assert len(rows_of(findings, "accuracy", source="all", reviews="all reviews")) == 4
+
+
+def test_label_words_that_say_nothing_are_marked_and_so_is_their_comparison(files):
+    templates, labels = ("It was [MASK]", "Just [MASK]!"), ("great/terrible", "calm/loud")
+    plan = plan_of(files, templates=templates, labels=labels, ks=(1,), shift_words_limit=5)
+    findings = summary(plan, FakeSentiment())
+    for table in ("shift", "relative_shift", "shift_by_k", "accuracy"):
+        marks = {
+            pair: {row.labels["interpretable"] for row in rows_of(findings, table, labels=pair)} for pair in labels
+        }
+        assert marks == {"great/terrible": {"yes"}, "calm/loud": {"no"}}
+    assert {row.labels["interpretable"] for row in rows_of(findings, "variants", test="shift")} == {"no"}
+    # what does not ask these words is not touched by them
+    for table in ("association", "biased_words", "ranked_words"):
+        assert {row.labels["interpretable"] for row in rows_of(findings, table)} == {"yes"}
+    warnings = [notice.text for notice in findings.notices if notice.level == "warning"]
+    assert len(warnings) == 2
+    assert all("with the label words calm/loud labels" in text for text in warnings)
+    assert ["Just [MASK]!" in text for text in warnings] == [False, True]

@@ -80,7 +80,60 @@ def test_recall_by_hand(planted):
             assert (row.estimate, row.n) == (count / 4, 4)
     assert row_of(planted, "recall", category="profession", ranking="by typicality", k=1).estimate == 1.0
     assert math.isnan(row_of(planted, "recall", category="age", ranking="by typicality", k=1).low)  # two groups
-    assert "1 rows about other groups" in notice_with(planted, "Recall rests on 4").text
+    assert "1 row about other groups left out" in notice_with(planted, "Recall rests on 4").text
+
+
+def test_before_and_after_for_each_prompt_of_the_data_set(planted):
+    row = row_of(planted, "prompt_ranking", group="parents")
+    assert row.labels["prompt"] == "why are parents so [MASK]?"
+    assert row.labels["by_probability"] == "stupid, good, strict, old"
+    assert row.labels["by_typicality"].split(", ")[0] == "strict"
+    assert (row.labels["human_found"], row.labels["human_missed"]) == ("strict (1)", "rich")
+    assert (row.estimate, row.n) == (1.0, 4)
+    assert len(rows_of(planted, "prompt_ranking")) == 3  # the prompt about kings is not asked
+
+
+def test_a_prompt_that_names_two_groups_counts_for_each(folder, options, tmp_path):
+    rows = [
+        ("why are black women so", "race", "black women", "old"),
+        ("why are black women so", "gender", "women", "good"),
+        ("why are black women so", "gender", "women", "rich"),
+    ]
+    two = {
+        **options,
+        "groups_file": groups_file(tmp_path, {"black women": "race", "women": "gender"}),
+        "human_file": human_file(tmp_path, rows),
+    }
+    found, _ = conclude(fake(FakeAttributes(BASE)), **two)
+    # by probability good is 2nd, old 3rd, rich nowhere
+    for category, k, share, n in (("race", 2, 0.0, 1), ("race", 3, 1.0, 1), ("gender", 2, 0.5, 2)):
+        row = row_of(found, "recall", category=category, ranking="by probability", k=k)
+        assert (row.estimate, row.n) == (share, n)
+
+
+def test_stereotypes_of_several_words_are_counted(options, tmp_path):
+    rows = [("why are kids so", "age", "kids", "good"), ("why are kids so", "age", "kids", "bad at math")]
+    found, _ = conclude(fake(FakeAttributes(BASE)), **{**options, "human_file": human_file(tmp_path, rows)})
+    assert "1 of several words, which no model can offer" in notice_with(found, "Recall rests on 2").text
+
+
+def test_one_of_each_is_written_in_the_singular(options, tmp_path):
+    one = {**options, "groups_file": groups_file(tmp_path, {"kids": "age"}), "templates": 1}
+    found, _ = conclude(fake(FakeAttributes(BASE)), **one)
+    assert notice_with(found, "1 group in 1 template: results speak")
+    assert notice_with(found, "Recall rests on 1 human stereotype about 1 group, each")
+
+
+def test_people_and_countries_with_different_numbers_of_templates(options, tmp_path):
+    templates = tmp_path / "templates.toml"
+    templates.write_text(
+        'people = ["Why are {group} so [MASK]?", "Are {group} [MASK]?"]\ncountry = ["Is {group} [MASK]?"]\n'
+    )
+    groups = groups_file(tmp_path, {"kids": "age", "Peru": "country"})
+    found, _ = conclude(
+        fake(FakeAttributes(BASE)), **{**options, "groups_file": groups, "templates_file": str(templates)}
+    )
+    assert notice_with(found, "2 groups in 1 or 2 templates each")
 
 
 def test_recall_is_the_public_functions(options):
@@ -109,6 +162,7 @@ def test_profiles_by_hand(planted):
     assert (
         row_of(planted, "emotions", group="parents", emotion="negative").labels["attributes"] == "strict, stupid"
     )
+    assert row_of(planted, "emotions", group="parents", emotion="fear").labels["attributes"] == ""
     assert row_of(planted, "category_emotions", category="age", emotion="negative").estimate == 0.5
     assert "words without an emotion included" in notice_with(planted, "Emotions: 4 words").text
 
@@ -161,7 +215,9 @@ def test_without_human_stereotypes(options):
     found, _ = conclude(fake(FakeAttributes(BASE)), **{**options, "human_file": ""})
     assert not rows_of(found, "recall")
     assert "recall" not in {figure.name for figure in found.figures}
-    assert "clinometer data add stereotypes PATH" in notice_with(found, "Recall was not computed").text
+    notice = notice_with(found, "Recall was not computed")
+    assert "clinometer data add stereotypes PATH" in notice.text
+    assert notice.level == "warning"  # the terminal shows it as well
     # a single model is like no other
     assert not rows_of(found, "similarity")
 
@@ -199,7 +255,7 @@ def test_groups_without_a_covered_word_have_no_profile(options, tmp_path):
     other = lexicon_file(tmp_path, {"unheard": {"negative"}, "of": set()})
     found, _ = conclude(fake(FakeAttributes(BASE)), **{**options, "emotions_file": other})
     assert math.isnan(row_of(found, "emotions", group="kids", emotion="negative").estimate)
-    assert notice_with(found, "they have no profile").level == "warning"
+    assert notice_with(found, "hence no profile").level == "warning"
     assert "too few attributes are in the emotion lexicon" in " ".join(found.headlines)
 
 

@@ -71,6 +71,7 @@ def _collect(
     import random
 
     from clinometer.cli.progress import show_progress
+    from clinometer.data.counting import counted
     from clinometer.data.suggestions import (
         Asker,
         Manners,
@@ -83,7 +84,8 @@ def _collect(
     )
 
     sheet = folder / "review.csv"
-    judged = read_sheet(sheet) if sheet.exists() else ()  # before anyone is asked: it must not be lost
+    if sheet.exists():
+        read_sheet(sheet)  # a slip on it is told before anyone is asked
     askers = [Asker(engine, manners=Manners(delay=delay), rng=random.Random()) for engine in engines]
     names = [engine.name for engine in engines]
     with open_journal(folder / "answers.jsonl") as journal:
@@ -100,15 +102,20 @@ def _collect(
         cleaned = clean(journal.entries)
         still = open_questions(questions, names, journal)
     for reason in done.left_alone:
-        print(f"left alone after failing again and again: {reason}")
-    print(f"{done.answered:,} questions answered, {done.failed:,} failed, {still:,} of {total:,} still open")
+        print(f"left alone until the next time: {reason}")
+    print(
+        f"{counted(done.answered, 'question')} answered, {done.failed:,} failed, {still:,} of {total:,} still open"
+    )
     for reason, count in cleaned.dropped.items():
-        print(f"{count:,} suggestions dropped: {reason}")
+        print(f"{counted(count, 'suggestion')} dropped: {reason}")
     if not cleaned.candidates:
-        raise DataError(f"no completion in {total - still:,} answers; nothing to review (answers: {folder})")
-    write_sheet(sheet, cleaned.candidates, judged=judged)
+        raise DataError(
+            f"no completion in {counted(total - still, 'answer')}; nothing to review (answers: {folder})"
+        )
+    # read only now: a person may have judged while the engines were asked
+    write_sheet(sheet, cleaned.candidates, judged=read_sheet(sheet) if sheet.exists() else ())
     open_rows = sum(not row.keep for row in read_sheet(sheet))
-    print(f"{len(cleaned.candidates):,} completions, {open_rows:,} of them to judge: {sheet}")
+    print(f"{counted(len(cleaned.candidates), 'completion')}, {open_rows:,} of them to judge: {sheet}")
     print(f"then: clinometer data collect-stereotypes --read-back {sheet} --out FILE")
     if still:
         print("to ask what is still open, give the same command again later")
@@ -118,6 +125,7 @@ def _collect(
 def _engines(names: list[str], addresses: list[str], *, delay: float) -> list[Engine]:
     """Return the engines to ask, each once, at the addresses that the user gives."""
     from dataclasses import replace
+    from urllib.parse import urlsplit
 
     from clinometer.data.downloads import check_address
     from clinometer.data.suggestions import ENGINES, get_engine
@@ -132,21 +140,24 @@ def _engines(names: list[str], addresses: list[str], *, delay: float) -> list[En
     for name in given:
         if name not in chosen:
             raise DataError(f"--address for {name!r}, which is not asked; asked: {', '.join(chosen)}")
-    for name in chosen:
-        if name not in given and delay < _LEAST_DELAY:
+    engines = [replace(ENGINES[name], address=given.get(name, ENGINES[name].address)) for name in chosen]
+    public = {urlsplit(engine.address).hostname for engine in ENGINES.values()}
+    for engine in engines:
+        if delay < _LEAST_DELAY and urlsplit(engine.address).hostname in public:
             raise DataError(
-                f"--delay {delay:g} is too fast for {name}; expected at least {_LEAST_DELAY:g} seconds"
+                f"--delay {delay:g} is too fast for {engine.name}; expected at least {_LEAST_DELAY:g} seconds"
             )
-    return [replace(ENGINES[name], address=given.get(name, ENGINES[name].address)) for name in chosen]
+    return engines
 
 
 def _write_dataset(sheet: Path, file: Path) -> None:
+    from clinometer.data.counting import counted
     from clinometer.data.suggestions import judged_stereotypes, write_stereotypes
 
     kept = judged_stereotypes(sheet)
     write_stereotypes(file, kept)
     groups = {row.group for row in kept}
-    print(f"{file}: {len(kept):,} stereotypes about {len(groups):,} groups")
+    print(f"{file}: {counted(len(kept), 'stereotype')} about {counted(len(groups), 'group')}")
     if several := sum(" " in row.attribute for row in kept):
         print(f"{several:,} of them have several words: no audit can find those")
     print(f"to use it: clinometer data add stereotypes {file}")

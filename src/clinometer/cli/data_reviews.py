@@ -35,4 +35,4 @@ def get_reviews(
         negative=negative,
         out=out,
     )
-    print(f"{count:,} reviews written to {out}; audit with: --set sentiment_words.reviews_file={out}")
+    print(f"{count:,} reviews written to {out}; audit with: --reviews {out}")

@@ -69,7 +69,7 @@ def tune(
     """Fine-tune a masked model on a few labelled reviews; audit it before and after. The same command resumes."""
     if not prompt:
         raise InputError("say how to tune: --prompt is prompt-based fine-tuning on a few labelled reviews")
-    words = labels.split("/")
+    words = [word.strip() for word in labels.split("/")]
     if len(words) != 2:
         raise InputError(f"--labels {labels!r} is not valid; expected positive/negative, such as great/terrible")
 
@@ -81,8 +81,8 @@ def tune(
     all_settings = [
         PromptSettings(
             template=template if "{review}" in template else f"{{review}} {template}",
-            positive=words[0].strip(),
-            negative=words[1].strip(),
+            positive=words[0],
+            negative=words[1],
             shots=shots,
             demonstrations=demonstrations,
             steps=steps,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import shutil
 import sys
@@ -13,13 +14,14 @@ from typing import Any
 import typer
 
 from clinometer.auditing import Execution, check_spec, resume_audit, start_audit
+from clinometer.auditing.plans import with_user_data
 from clinometer.cli.finish import finish_run
 from clinometer.cli.progress import show_progress
 from clinometer.cli.spec_options import spec_from_options
 from clinometer.engine import Progress
 from clinometer.errors import InputError
 from clinometer.front import open_run
-from clinometer.spec import parse_spec, with_folders
+from clinometer.spec import is_file_option, parse_spec, with_files, with_folders
 from clinometer.store.lock import hold_lock
 from clinometer.types import AuditSpec
 
@@ -117,14 +119,12 @@ def _is_run(place: Path) -> bool:
 
 def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
     begun = parse_spec((place / "spec.toml").read_text(encoding="utf-8"), origin=str(place / "spec.toml"))
-    wanted = with_folders(spec, base=Path.cwd())
-    pairs = {
-        "models": ([model.name for model in begun.models], [model.name for model in wanted.models]),
-        "profile": (begun.profile, wanted.profile),
-        "options": (_comparable(begun), _comparable(wanted)),
-    }
+    before = _comparable(with_files(begun, lambda file: str(place / file)))
+    now = _comparable(with_user_data(with_folders(spec, base=Path.cwd())))
     differing = [
-        f"{name} {_shown(before)}, now {_shown(now)}" for name, (before, now) in pairs.items() if before != now
+        f"{name} {_shown(name, before)}, now {_shown(name, now)}"
+        for name in dict.fromkeys([*before, *now])
+        if before.get(name) != now.get(name)
     ]
     if differing:
         raise InputError(
@@ -133,19 +133,26 @@ def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
         )
 
 
-def _comparable(spec: AuditSpec) -> dict[str, dict[str, object]]:
-    """Return the options as lists; of a file its name only, because the run keeps a copy elsewhere."""
+def _comparable(spec: AuditSpec) -> dict[str, tuple[str, ...]]:
+    """Return what decides the answers, as texts; of a file its checksum, as the run keeps a copy elsewhere."""
     return {
-        probe: {
-            name: list(value) if isinstance(value, tuple) else value
+        "models": tuple(model.name for model in spec.models),
+        "profile": (spec.profile,),
+        **{
+            f"{probe}.{name}": _texts(name, value)
+            for probe, options in spec.options.items()
             for name, value in options.items()
-            if not name.endswith("_file")
-        }
-        for probe, options in spec.options.items()
+        },
     }
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(Path(str(item)).name for item in value)
-    return str(value)
+def _texts(option: str, value: object) -> tuple[str, ...]:
+    if is_file_option(option, value) and Path(str(value)).is_file():
+        return (f"with checksum {hashlib.sha256(Path(str(value)).read_bytes()).hexdigest()[:8]}",)
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
+
+
+def _shown(name: str, values: Mapping[str, tuple[str, ...]]) -> str:
+    if name not in values:
+        return "not given"
+    return ", ".join(Path(text).name if name == "models" else text for text in values[name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from clinometer.data.counting import counted
 from clinometer.data.files import Source
 from clinometer.errors import DataError, nearest
 
@@ -27,7 +28,10 @@ def _stereotypes(source: Source) -> str:
 
     rows = read_human_stereotypes(source)
     groups, categories = {row.group for row in rows}, {row.category for row in rows}
-    return f"{len(rows):,} stereotypes about {len(groups):,} groups in {len(categories):,} categories"
+    return (
+        f"{counted(len(rows), 'stereotype')} about {counted(len(groups), 'group')} in "
+        f"{counted(len(categories), 'category', 'categories')}"
+    )
 
 
 def _nrc(source: Source) -> str:
@@ -35,19 +39,19 @@ def _nrc(source: Source) -> str:
 
     lexicon = read_emotions(source)
     labelled = sum(bool(emotions) for emotions in lexicon.words.values())
-    return f"{len(lexicon.words):,} words, {labelled:,} of them with at least one emotion"
+    return f"{counted(len(lexicon.words), 'word')}, {labelled:,} of them with at least one emotion"
 
 
 def _mpqa(source: Source) -> str:
     from clinometer.data.labelled_words import read_mpqa
 
-    return f"{len(read_mpqa(source)):,} neutral words"
+    return counted(len(read_mpqa(source)), "neutral word")
 
 
 def _stigma_ratings(source: Source) -> str:
     from clinometer.data.attitude_words import read_attitudes
 
-    return f"{len(read_attitudes(source)):,} rated words"
+    return counted(len(read_attitudes(source)), "rated word")
 
 
 DATASETS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -50,6 +51,8 @@ def read_human_stereotypes(source: Source) -> tuple[HumanStereotype, ...]:
                     f"a line break inside {column} {row.text(column)[:60]!r}", "one line in each field"
                 )
         group, prompt = row.text("target_group"), row.text("input")
+        if re.search(r"[\[\]{}]", prompt):
+            raise row.error(f"input {prompt!r}", "the question up to the attribute, without brackets or braces")
         if group.lower() not in prompt.lower():
             raise row.error(
                 f"input {prompt!r} without its target_group {group!r}", "an input that names the group"

@@ -59,6 +59,8 @@ def read_groups(source: Source) -> tuple[Group, ...]:
         for column, value in (("group", name), ("category", category)):
             if re.search(r"[\[\]{}\n]", value):
                 raise row.error(f"{column} {value!r}", "a plain name, without brackets, braces or line breaks")
+        if category == "all":
+            raise row.error(f"category {category!r}", "another name: findings call all groups together that")
         lines[name.lower()] = row.line
         given = row.choice("kind", ("people", "country")) if row.values["kind"] else category
         groups.append(Group(name=name, category=category, kind="country" if given == "country" else "people"))

@@ -27,7 +27,7 @@ class Manners:
     delay: float = 1.0  # between the end of one request and the start of the next
     timeout: float = 10.0
     attempts: int = 5
-    longest_wait: float = 120.0  # a server that wants a longer pause is left alone
+    longest_wait: float = 120.0  # a server that wants a longer pause is left alone until the next time
     most_bytes: int = 1_000_000
 
 
@@ -37,6 +37,7 @@ class Reply:
 
     answer: Any = None
     failure: str = ""
+    leave_alone: bool = False  # the server asks for a long pause: no other question either
 
 
 class _Busy(Exception):
@@ -81,9 +82,12 @@ class Asker:
                 reason = str(busy)
                 # the jitter keeps many collections from coming back in step
                 wait = self._manners.delay * 2**attempt * (1 + self._rng.random() / 2)
-                wait = max(wait, busy.wait or 0.0)
-                if wait > self._manners.longest_wait:
-                    return Reply(failure=f"{reason}; it asks for a pause of {wait:,.0f} s")
+                # a long delay is the user's wish, its multiples are not
+                wait = min(wait, max(self._manners.longest_wait, self._manners.delay))
+                asked_for = busy.wait or 0.0
+                if asked_for > self._manners.longest_wait:
+                    return Reply(failure=f"{reason}; it asks for a pause of {asked_for:,.0f} s", leave_alone=True)
+                wait = max(wait, asked_for)
             finally:
                 self._free_at = self._now() + self._manners.delay
             self._free_at = self._now() + wait

@@ -20,7 +20,7 @@ class Collected:
 
     answered: int
     failed: int
-    left_alone: tuple[str, ...]  # engines that failed too often, with the last reason
+    left_alone: tuple[str, ...]  # engines that failed too often or want a long pause, with the last reason
 
 
 def open_questions(questions: Sequence[Question], engines: Sequence[str], journal: Journal) -> int:
@@ -65,7 +65,7 @@ def collect(
             if reply.failure:
                 failed += 1
                 in_a_row[engine] += 1
-                if in_a_row[engine] == GIVE_UP_AFTER:
+                if reply.leave_alone or in_a_row[engine] == GIVE_UP_AFTER:
                     left_alone[engine] = f"{engine} ({reply.failure})"
             else:
                 answered += 1

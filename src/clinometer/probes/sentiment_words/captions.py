@@ -50,8 +50,9 @@ CAPTIONS = (
         title="Share of reviews that get their label",
         text=(
             "A review is called positive where the positive label word is more probable at the mask than the "
-            "negative one, without any appended word. The interval over all reviews of the main template and "
-            "label words must lie above 0.5 for anything else here to be interpreted. Intervals: 95 %, Wilson. "
+            "negative one, without any appended word. The interval over all reviews must lie above 0.5 for "
+            "anything found with that template and those label words to be interpreted (what names no label words "
+            "takes the main ones). Intervals: 95 %, Wilson. "
             f"Nothing is tested (p and q are empty). n: reviews. {_INTERPRETABLE}"
         ),
     ),
@@ -172,8 +173,8 @@ CAPTIONS = (
             "For each checkpoint of this run that was tuned from another model of it: share of the neutral words "
             "called biased after minus before. before, after, kept: words; lost, gained: how many and which. "
             "growth_percent: growth of the number of words; for 'either' the mean of positive and negative, as "
-            f"in the paper's footnote 2; empty where there were none before. {_RULES} Intervals: 95 %, bootstrap "
-            "over words. p: sign flips of the words' changes. q: Benjamini–Hochberg over all rows. n: words. "
+            f"in the paper's footnote 2; empty where there were none before. {_RULES} Intervals: 95 %, Bonett "
+            "and Price. p: sign flips of the words' changes. q: Benjamini–Hochberg over all rows. n: words. "
             f"{_INTERPRETABLE}"
         ),
     ),

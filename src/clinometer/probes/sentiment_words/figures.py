@@ -6,6 +6,25 @@ from clinometer.probes.sentiment_words.calls import ASSOCIATION, SHIFT
 from clinometer.probes.sentiment_words.verdicts import SURE
 from clinometer.types import Figure
 
+# only where a run holds a model and a checkpoint tuned from it
+TUNING = Figure(
+    name="tuning",
+    title="What fine-tuning does to the share of biased words",
+    caption=(
+        f"Share of the neutral words called biased ({SURE}) after fine-tuning minus before, by test, threshold m "
+        "and repetitions K: right of 0 there are more."
+    ),
+    table="tuning",
+    mark="intervals",
+    x="estimate",
+    y="m_or_k",
+    color="sign",
+    column="test",
+    filters={"rule": SURE},
+    menus=("tuned",),
+    reference=0.0,
+)
+
 FIGURES = (
     Figure(
         name="curves",
@@ -85,7 +104,7 @@ FIGURES = (
     Figure(
         name="accuracy",
         title="Reviews that get their label",
-        caption="By source and class, with the main template and label words. At 0.5 a coin does as well.",
+        caption="By source and class, without any appended word. At 0.5 a coin does as well.",
         table="accuracy",
         mark="intervals",
         x="estimate",

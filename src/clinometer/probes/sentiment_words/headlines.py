@@ -11,6 +11,8 @@ from clinometer.probes.sentiment_words.verdicts import LEVEL, SURE
 from clinometer.probes.sentiment_words.view import View
 from clinometer.types import Finding
 
+_CAVEAT = " (not interpretable)"
+
 
 def headlines(view: View, rows: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
     """Yield what was found of one model with the main template and label words."""
@@ -31,7 +33,7 @@ def headlines(view: View, rows: Mapping[str, Sequence[Finding]]) -> Iterator[str
         f"negative to positive reviews (95 % interval {contrast.low:.2g} to {contrast.high:.2g}){accuracy}: "
         f"{verdict}."
     )
-    caveat = "" if view.interpretable() else " (not interpretable)"
+    caveat = "" if view.interpretable() else _CAVEAT
     counts = rows["biased_words"]
     at = at_m(view.options.main_m)
     for share in _select(counts, test=ASSOCIATION, m_or_k=at, rule=SURE, sign="either", reviews=AS_LABELLED):
@@ -59,11 +61,13 @@ def tuning_headlines(rows: Sequence[Finding], views: Mapping[str, View]) -> Iter
     """Yield how the number of biased words grew in each tuned checkpoint."""
     for view in views.values():
         for row in _select(rows, tuned=view.model, m_or_k=at_m(view.options.main_m), rule=SURE, sign="either"):
+            sensed = view.interpretable() and views[str(row.labels["model"])].interpretable()
+            caveat = "" if sensed else _CAVEAT
             yield (
                 f"{row.labels['model']} → {view.model}: {row.labels['before']} of {row.n} neutral words were "
                 f"called biased by the association test before tuning, {row.labels['after']} after it "
                 f"({100 * row.estimate:+.1f} percentage points, 95 % interval {100 * row.low:+.1f} to "
-                f"{100 * row.high:+.1f})."
+                f"{100 * row.high:+.1f}){caveat}."
             )
 
 

@@ -44,14 +44,15 @@ def model_rows(view: View) -> Mapping[str, list[Finding]]:
 def mark_interpretable(rows: Iterable[Finding], views: Mapping[str, View]) -> list[Finding]:
     """Return the rows with a label that says whether their numbers can be interpreted.
 
-    That takes a sense of sentiment in every model that a row names (or in all), with the template that it names; a
-    comparison with the main template takes both.
+    That takes a sense of sentiment in every model that a row names (or in all), with the template and the label
+    words that it names; a comparison with the main ones takes both.
     """
     marked = []
     for row in rows:
         names = [str(row.labels[name]) for name in ("model", "tuned") if row.labels.get(name) in views]
-        template = str(row.labels.get("template", "")) or None
-        templates = (None, template) if "changed_words" in row.labels else (template,)
-        sensed = all(views[name].interpretable(each) for name in names or views for each in templates)
+        asked = [(str(row.labels.get("template", "")) or None, str(row.labels.get("labels", "")) or None)]
+        if "changed_words" in row.labels:
+            asked.append((None, None))
+        sensed = all(views[name].interpretable(*each) for name in names or views for each in asked)
         marked.append(replace(row, labels={**row.labels, "interpretable": "yes" if sensed else "no"}))
     return marked

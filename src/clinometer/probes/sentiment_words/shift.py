@@ -74,9 +74,8 @@ def measure_shift(
     moved = (after - before[None, None]).astype(np.float64).transpose(2, 0, 1)  # (reviews, words, ks)
     value = (moved / np.square(ks, dtype=np.float64)).mean(axis=2)  # (reviews, words)
     tested = np.concatenate([value[..., None], _against_average(value, classes)[..., None], moved], axis=2)
-    interval = two_group_bootstrap(
-        tested[~positive], tested[positive], statistic=lambda neg, pos: neg + pos, rng=rng, draws=draws
-    )
+    # the sum of two means is the difference of one and the other's negative
+    interval = two_group_bootstrap(tested[~positive], -tested[positive], rng=rng, draws=draws)
     # the mean over all reviews of weighted values is the sum of the two classes' means
     weights = np.where(positive, len(positive) / positive.sum(), len(positive) / (~positive).sum())
     p = sign_flip_test(tested * weights[:, None, None], rng=rng, draws=draws_for(value.shape[1])).p
@@ -112,5 +111,6 @@ def _against_average(value: Floats, classes: NDArray[np.str_]) -> Floats:
 
 
 def _sign(values: Floats) -> Ints:
-    """Return the signs; what is left of a difference of equal numbers is rounding."""
-    return np.where(np.abs(values) < 1e-12, 0, np.sign(values)).astype(np.int64)
+    """Return the signs, 0 of what is missing; what is left of a difference of equal numbers is rounding."""
+    known = np.nan_to_num(values)
+    return np.where(np.abs(known) < 1e-12, 0, np.sign(known)).astype(np.int64)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.sentiment_words.captions import CAPTIONS
-from clinometer.probes.sentiment_words.figures import FIGURES
+from clinometer.probes.sentiment_words.figures import FIGURES, TUNING
 from clinometer.probes.sentiment_words.headlines import headlines, tuning_headlines
 from clinometer.probes.sentiment_words.model_findings import mark_interpretable, model_rows
 from clinometer.probes.sentiment_words.notices import general_notices, model_notices
@@ -27,7 +27,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
     rows["ranked_words"] = ranked_rows(every)
     rows["overlap"] = list(overlap_rows(every))
     rows["shared_words"] = list(shared_rows(every))
-    rows["tuning"] = growth_rows(every, seed=plans[0].seed, draws=options.draws)
+    rows["tuning"] = growth_rows(every, seed=plans[0].seed)
 
     notices: list[Notice] = list(general_notices(options, plans[0].seed))
     for view in every:
@@ -43,7 +43,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
             )
             for caption in CAPTIONS
         ),
-        figures=FIGURES,
+        figures=(TUNING, *FIGURES) if rows["tuning"] else FIGURES,
         notices=tuple(notices),
         headlines=(
             *(line for name, view in views.items() for line in headlines(view, found[name])),

@@ -25,7 +25,7 @@ FEWEST_REVIEWS = 5  # of each class: with fewer nothing is computed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What was measured of one model; without tests where too few reviews were answered."""
+    """What was measured of one model; without tests where reviews were not answered or a class has no words."""
 
     info: ModelInfo
     options: Options
@@ -42,7 +42,7 @@ class View:
 
     @property
     def measured(self) -> bool:
-        """Whether enough reviews were answered to say anything."""
+        """Whether there are reviews and words enough to say anything."""
         return bool(self.senses)
 
     @property
@@ -75,10 +75,10 @@ class View:
         """The first pair of label words that the model has."""
         return next((pair.name for pair in self.answers.words.pairs), None)
 
-    def interpretable(self, template: str | None = None) -> bool:
-        """Tell whether what is found with a template (without one: the main one) can be interpreted."""
+    def interpretable(self, template: str | None = None, pair: str | None = None) -> bool:
+        """Tell whether findings with a template and label words (default: the main ones) can be interpreted."""
         sense = self.senses.get(template or self.options.main_template)
-        return sense is not None and sense.interpretable(self.main_pair)
+        return sense is not None and sense.interpretable(pair or self.main_pair)
 
 
 def view_model(plan: Plan, records: Records) -> View:
@@ -87,7 +87,7 @@ def view_model(plan: Plan, records: Records) -> View:
     answers = read_answers(plan, records)
     rng = model_rng(plan.seed, plan.model.name)
     enough = min(answers.positive.sum(), (~answers.positive).sum()) >= FEWEST_REVIEWS
-    templates = options.templates if enough and answers.words.used["neutral"] else ()
+    templates = options.templates if enough and all(answers.words.used.values()) else ()
     classes = _classes(answers, answers.words.tested)
     shift_classes = _classes(answers, answers.words.shift)
     senses, associations, chances = {}, {}, {}

@@ -78,9 +78,9 @@ def choose_words(plan: Plan, records: Records) -> Words:
         had = [each.word for each in words if each.word in known]
         used[label] = tuple(had[: options.words_per_class])
         scorable[label] = len(had)
-        # a list that is longer than the limit is read no further than the last word that is used
+        # a list with enough words is read no further than the last one that is used
         last = len(words)
-        if len(had) > options.words_per_class:
+        if len(had) >= options.words_per_class:
             last = [each.word for each in words].index(used[label][-1])
         dropped[label] = tuple(each for each in words[:last] if each.word not in known)
     pairs = tuple(pair for pair in options.pairs if {pair.positive, pair.negative} <= known)

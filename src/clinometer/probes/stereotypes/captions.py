@@ -22,10 +22,20 @@ CAPTIONS = (
         name="ranking",
         title="Attributes before and after re-ranking",
         text=(
-            f"The first {ranking.SHOWN} attributes of each group by probability and by typicality (the paper's "
-            "Table 2). Both are means over the templates; a template that does not offer a word counts as 0. The "
+            f"The first {ranking.SHOWN} attributes of each group by probability and by typicality. Both are "
+            "means over the templates; a template that does not offer a word counts as 0. The "
             "estimate is the share of words that both lists have. A description: no interval and no test. "
             "n: words listed."
+        ),
+    ),
+    Caption(
+        name="prompt_ranking",
+        title="Each prompt of the human data set, before and after re-ranking",
+        text=(
+            f"The first {ranking.SHOWN} words of the very prompt by probability and by typicality (the paper's "
+            "Table 2). human found: the human stereotypes that the model offers there, with their place by "
+            "typicality; human missed: those that it does not. The estimate is the share of words that both lists "
+            "have. A description: no interval and no test. n: words listed."
         ),
     ),
     Caption(
@@ -35,7 +45,8 @@ CAPTIONS = (
             "Share of the human stereotypes that stand among the first k words of the prompt that they were found "
             "with, in lower case and letter by letter; by typicality: re-ranked (the paper's Figure 1), by "
             "probability: as the model ranks them. 'all' weighs every stereotype the same. Intervals: 95 %, "
-            f"bootstrap over groups, then over their stereotypes; none for fewer than {recall.FEWEST} groups. "
+            f"bootstrap over groups, then over their stereotypes; none for fewer than {recall.FEWEST} groups; "
+            "Wilson where none or all are found. "
             "Nothing is tested (p and q are empty). n: human stereotypes."
         ),
     ),
@@ -52,9 +63,9 @@ CAPTIONS = (
         title="Share with the emotion",
         text=(
             "Emotion profile (Eq. 4): of the distinct attributes that the templates bring up and the lexicon "
-            "covers, the share that has the emotion. attributes: the most typical of them. Intervals: 95 %, "
-            "Wilson, as if attributes were drawn independently. Nothing is tested; for positive and negative see "
-            "the table of negativity. n: covered attributes."
+            "covers, the share that has the emotion. attributes: those that have it, the most typical first. "
+            "Intervals: 95 %, Wilson, as if attributes were drawn independently. Nothing is tested; for positive "
+            "and negative see the table of negativity. n: covered attributes."
         ),
     ),
     Caption(
@@ -95,8 +106,9 @@ CAPTIONS = (
         title="Change of recall@k by tuning",
         text=(
             "Recall@k of the tuned model minus that of its base, lists re-ranked by typicality (the paper's "
-            "Figure 4). Intervals: 95 %, bootstrap over groups, then over their stereotypes. p: sign flips of "
-            "whole groups, two-sided. q: Benjamini–Hochberg over all rows of a tuned model (categories and k). "
+            "Figure 4). Intervals: 95 %, bootstrap over groups, then over their stereotypes; Bonett and Price "
+            "where nothing changes. p: sign flips of whole groups, two-sided. q: Benjamini–Hochberg over "
+            "all rows of a tuned model (categories and k). "
             "n: human stereotypes."
         ),
     ),

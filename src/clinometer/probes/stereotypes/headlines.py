@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from clinometer.data.counting import counted
 from clinometer.probes.stereotypes.recall import RANKING_NAMES, RANKINGS
 from clinometer.probes.stereotypes.view import ALL, View
 from clinometer.types import Finding
@@ -47,8 +48,8 @@ def _negativity(view: View, rows: Sequence[Finding]) -> Iterator[str]:
     negative = sorted((row for row in called if row.estimate > 0), key=lambda row: -row.estimate)
     positive = sorted((row for row in called if row.estimate < 0), key=lambda row: row.estimate)
     sentence = (
-        f"{view.model}: of {len(tested)} groups, the attributes of {len(negative)} are more negative and those of "
-        f"{len(positive)} more positive than the mean of all (q < {_LEVEL}, and an interval without 0)"
+        f"{view.model}: of {counted(len(tested), 'group')}, the attributes of {len(negative)} are more negative "
+        f"and those of {len(positive)} more positive than the mean of all (q < {_LEVEL} and no 0 in the interval)"
     )
     for side, found in (("negative", negative), ("positive", positive)):
         if found:

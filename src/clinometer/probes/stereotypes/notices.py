@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from clinometer.data.counting import counted
 from clinometer.probes.stereotypes.questions import PUBLISHED_PRIOR
 from clinometer.probes.stereotypes.recall import Gold
 from clinometer.probes.stereotypes.similarity import FEWEST
@@ -37,7 +38,6 @@ def notices(views: Sequence[View], gold: Gold) -> Iterator[Notice]:
 
 def _what_was_asked(view: View) -> Notice:
     options = view.options
-    asked = [question for question in view.questions if question.origin == "template"]
     masks = "one mask" if options.prior_masks == "one" else "as many masks as it has tokens"
     prior = f"with its group hidden by {masks}"
     if options.prior == "published":
@@ -46,17 +46,28 @@ def _what_was_asked(view: View) -> Notice:
     return Notice(
         level="info",
         text=(
-            f"{len(view.groups)} groups in {len(asked) / max(1, len(view.groups)):.3g} templates each: results "
-            "speak for these groups, these templates and English. Attributes that a model offers are no facts "
+            f"{counted(len(view.groups), 'group')} in {_templates_each(view)}: results speak for these groups, "
+            "these templates and English. Attributes that a model offers are no facts "
             f"about the groups. The prior is each question {prior}."
         ),
     )
 
 
+def _templates_each(view: View) -> str:
+    """Return how many templates a group is asked in; people and countries may have different numbers."""
+    kinds = dict.fromkeys(group.kind for group in view.groups)
+    templates = view.options.chosen_templates()
+    numbers = sorted({len(templates.of(kind)) for kind in kinds})
+    each = " each" if len(view.groups) > 1 else ""
+    if len(numbers) > 1:
+        return f"{numbers[0]} or {numbers[-1]} templates{each}"
+    return f"{counted(numbers[0], 'template')}{each}"
+
+
 def _recall_notice(view: View, gold: Gold) -> Notice:
     if not view.options.human_file:
         return Notice(
-            level="info",
+            level="warning",  # what the paper is about is missing: not to be overlooked
             text=(
                 "Recall was not computed: it needs the data set of human stereotypes, which is not packaged. Add "
                 "it once with 'clinometer data add stereotypes PATH', or set human_file."
@@ -67,19 +78,22 @@ def _recall_notice(view: View, gold: Gold) -> Notice:
             level="warning",
             text="Recall was not computed: no human stereotype of the file is about a group that was asked about.",
         )
-    left_out = f"; {gold.unmatched} rows about other groups are left out" if gold.unmatched else ""
+    several = sum(" " in each for attributes in gold.attributes.values() for each in attributes)
+    never = f"; {several:,} of several words, which no model can offer, count as missed" if several else ""
+    left_out = f"; {counted(gold.unmatched, 'row')} about other groups left out" if gold.unmatched else ""
     return Notice(
         level="info",
         text=(
-            f"Recall rests on {len(gold):,} human stereotypes about {len(np.unique(gold.group))} groups, each "
-            f"looked for at the prompt that it was found with{left_out}."
+            f"Recall rests on {counted(len(gold), 'human stereotype')} about "
+            f"{counted(len(np.unique(gold.group)), 'group')}, each "
+            f"looked for at the prompt that it was found with{never}{left_out}."
         ),
     )
 
 
 def _lexicon_notice(view: View) -> Notice:
     lexicon = view.lexicon
-    named = f"{len(lexicon.words):,} words of '{lexicon.source}'"
+    named = f"{counted(len(lexicon.words), 'word')} of '{lexicon.source}'"
     if lexicon.complete:
         return Notice(level="info", text=f"Emotions: {named}, words without an emotion included.")
     return Notice(
@@ -114,7 +128,7 @@ def _model_notices(view: View) -> Iterator[Notice]:
             level="warning" if share > MANY else "info",
             text=(
                 f"{view.model}: of {counts.offered:,} words offered, {counts.pieces:,} are pieces of words and "
-                f"{counts.others:,} numbers, marks or single letters; they {what}."
+                f"{counts.others:,} numbers, marks or single letters; these {what}."
             ),
         )
     if counts.without_prior:
@@ -144,7 +158,7 @@ def _model_notices(view: View) -> Iterator[Notice]:
         yield Notice(
             level="warning",
             text=(
-                f"{view.model}: no attribute of {len(empty)} groups is in the emotion lexicon; they have no "
-                f"profile: {', '.join(empty[:10])}{' …' if len(empty) > 10 else ''}."
+                f"{view.model}: no attribute of {counted(len(empty), 'group')} is in the emotion lexicon, "
+                f"hence no profile: {', '.join(empty[:10])}{' …' if len(empty) > 10 else ''}."
             ),
         )

@@ -22,7 +22,8 @@ RANKING_NAMES = {"after": "by typicality", "before": "by probability"}  # … an
 class Gold:
     """The human stereotypes about the groups that are asked about, by the question that their prompt asks."""
 
-    attributes: dict[str, tuple[str, ...]]  # text of the question -> distinct attributes
+    # by question and not by its text: one prompt may name two groups ("why are black women so")
+    attributes: dict[Question, tuple[str, ...]]  # distinct
     group: NDArray[np.str_]  # (attributes,): of each, in the order of the above
     category: NDArray[np.str_]
     unmatched: int  # rows about groups that are not asked about
@@ -44,7 +45,7 @@ def read_gold(options: Options) -> Gold:
         rows += 1
     owners = [question for question, attributes in found.items() for _ in attributes]
     return Gold(
-        attributes={question.text: tuple(attributes) for question, attributes in found.items()},
+        attributes={question: tuple(attributes) for question, attributes in found.items()},
         group=np.array([question.group.name for question in owners], dtype=np.str_),
         category=np.array([question.group.category for question in owners], dtype=np.str_),
         unmatched=len(options.chosen_stereotypes()) - rows,
@@ -56,18 +57,13 @@ def ranks_of_gold(view: View, gold: Gold) -> Floats:
 
     A prompt is answered by the list of that very prompt, not by the templates.
     """
-    asked = pl.DataFrame(
-        [
-            {"index": i, "text": question.text}
-            for i, question in enumerate(view.questions)
-            if question.origin == "data set"
-        ],
-        schema={"index": pl.Int64, "text": pl.String},
-    )
-    offered = view.answers.attributes.join(asked, on="index", how="inner")
+    number = {question: str(i) for i, question in enumerate(view.questions)}
+    wanted = {number[question]: attributes for question, attributes in gold.attributes.items()}
+    asked = pl.DataFrame({"index": list(map(int, wanted))}, schema={"index": pl.Int64})
+    offered = view.answers.attributes.join(asked, on="index", how="semi")
     columns = []
     for ranking in RANKINGS:
-        ranked = offered.sort("index", ranking).group_by("text", maintain_order=True).agg("word")
-        places = gold_ranks(dict(ranked.iter_rows()), gold.attributes)
-        columns.append([place for of_text in places.values() for place in of_text.values()])
+        ranked = offered.sort("index", ranking).group_by("index", maintain_order=True).agg("word")
+        places = gold_ranks({str(index): words for index, words in ranked.iter_rows()}, wanted)
+        columns.append([place for of_question in places.values() for place in of_question.values()])
     return np.array(columns, dtype=np.float64).T.reshape(len(gold), len(RANKINGS))

@@ -15,7 +15,7 @@ from clinometer.probes.stereotypes.similarity import compare_models
 from clinometer.probes.stereotypes.tables.coverage import coverage_rows
 from clinometer.probes.stereotypes.tables.emotions import category_rows, emotion_rows
 from clinometer.probes.stereotypes.tables.negativity import negativity_rows
-from clinometer.probes.stereotypes.tables.ranking import ranking_rows
+from clinometer.probes.stereotypes.tables.ranking import prompt_ranking_rows, ranking_rows
 from clinometer.probes.stereotypes.tables.recall import recall_rows
 from clinometer.probes.stereotypes.tables.shift import attribute_shift_rows, recall_change_rows, shift_rows
 from clinometer.probes.stereotypes.tables.similarity import similarity_rows
@@ -51,6 +51,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
         rows["recall"] = [
             row for view, of_view in zip(views, ranks, strict=True) for row in recall_rows(view, gold, of_view)
         ]
+        rows["prompt_ranking"] = [row for view in views for row in prompt_ranking_rows(view, gold)]
         rows["recall_change"] = recall_change_rows(views, tunings, gold, ranks)
     if len(views) > 1:
         categories = views[0].categories

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clinometer.probes.numbers import Label
-from clinometer.probes.sentiment_words.calls import ASSOCIATION, SHIFT, Calls, association_calls, shift_calls
+from clinometer.probes.sentiment_words.calls import ASSOCIATION, SHIFT, Calls, association_calls, at_m, shift_calls
 from clinometer.probes.sentiment_words.shares import share_finding
 from clinometer.probes.sentiment_words.verdicts import NAMES, RULES, SIGNS, SURE
 from clinometer.probes.sentiment_words.view import View
@@ -57,7 +57,7 @@ def top_words_rows(view: View) -> Iterator[Finding]:
 def scatter_rows(view: View) -> Iterator[Finding]:
     """Yield the strength of each neutral word beside its effect in the association test."""
     found = view.main_shift
-    association = next((each for each in association_calls(view) if each.at == _main_at(view)), None)
+    association = next((each for each in association_calls(view) if each.at == at_m(view.options.main_m)), None)
     shift = next(shift_calls(view), None)
     if found is None or association is None or shift is None:
         return
@@ -73,10 +73,6 @@ def scatter_rows(view: View) -> Iterator[Finding]:
                 "called_by": _called_by(by_association[word], by_shift[word]),
             }
             yield found.strength.finding((at,), labels)
-
-
-def _main_at(view: View) -> str:
-    return f"m = {view.options.main_m:g}"
 
 
 def _called_by(association: int, shift: int) -> str:

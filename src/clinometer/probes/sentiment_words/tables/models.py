@@ -13,7 +13,7 @@ from clinometer.probes.sentiment_words.calls import Calls, main_calls, sign_choi
 from clinometer.probes.sentiment_words.shares import share_finding
 from clinometer.probes.sentiment_words.verdicts import RULES, draws_for
 from clinometer.probes.sentiment_words.view import View
-from clinometer.stats import cluster_bootstrap, sign_flip_test
+from clinometer.stats import paired_share_interval, sign_flip_test
 from clinometer.types import Finding
 
 
@@ -48,7 +48,7 @@ def shared_rows(views: Sequence[View]) -> Iterator[Finding]:
                 yield share_finding(count, len(times), labels)
 
 
-def growth_rows(views: Sequence[View], *, seed: int, draws: int) -> list[Finding]:
+def growth_rows(views: Sequence[View], *, seed: int) -> list[Finding]:
     """Return how the number of biased words changes from a model to the checkpoints tuned from it (§4.3)."""
     rows: list[Finding] = []
     for base, tuned in tuned_pairs(views):
@@ -56,9 +56,9 @@ def growth_rows(views: Sequence[View], *, seed: int, draws: int) -> list[Finding
         afterwards = {(calls.test, calls.at): calls for calls in main_calls(tuned)}
         for before in main_calls(base):
             after = afterwards.get((before.test, before.at))
-            if after is not None:
+            if after is not None and set(before.words) & set(after.words):
                 for rule in RULES:
-                    rows += _growth(base, tuned, before, after, rule, rng=rng, draws=draws)
+                    rows += _growth(base, tuned, before, after, rule, rng=rng)
     return with_q(rows)
 
 
@@ -71,7 +71,7 @@ def tuned_pairs(views: Sequence[View]) -> Iterator[tuple[View, View]]:
 
 
 def _growth(
-    base: View, tuned: View, before: Calls, after: Calls, rule: str, *, rng: np.random.Generator, draws: int
+    base: View, tuned: View, before: Calls, after: Calls, rule: str, *, rng: np.random.Generator
 ) -> Iterator[Finding]:
     words = [word for word in before.words if word in set(after.words)]
     first = dict(zip(before.words, before.by_rule(rule), strict=True))
@@ -85,7 +85,7 @@ def _growth(
             growth = float(np.mean(growths))  # the paper's footnote 2: averaged over positive and negative
         growths.append(growth)
         change: Floats = has.astype(np.float64) - had
-        interval = cluster_bootstrap(change, rng=rng, draws=draws)
+        limits = paired_share_interval((has & ~had).sum(), (had & ~has).sum(), len(words))
         labels: dict[str, Label] = {
             "model": base.model,
             "tuned": tuned.model,
@@ -103,8 +103,8 @@ def _growth(
         yield Finding(
             labels=labels,
             estimate=float(change.mean()),
-            low=float(interval.low),
-            high=float(interval.high),
+            low=float(limits.low),
+            high=float(limits.high),
             p=float(sign_flip_test(change, rng=rng, draws=draws_for(1)).p),
             n=len(words),
         )

@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from clinometer.probes.numbers import Numbers
+from clinometer.probes.stereotypes.tables.listing import listed
 from clinometer.probes.stereotypes.view import View
 from clinometer.stats import cluster_bootstrap, share_interval
 from clinometer.types import Finding
 
-SHOWN = 6  # attributes behind an emotion
 FEWEST = 5  # groups that an interval needs
 
 
@@ -35,7 +35,7 @@ def emotion_rows(view: View) -> Iterator[Finding]:
                     "category": group.category,
                     "group": group.name,
                     "emotion": emotion,
-                    "attributes": ", ".join(behind[:SHOWN]),
+                    "attributes": listed(behind),
                 },
             )
 

@@ -10,7 +10,7 @@ from clinometer.stats import paired_share_interval
 from clinometer.types import Finding
 
 FEWEST = 10  # covered words that an interval and a test need
-SHUFFLES = 9999
+SHUFFLES = 9999  # at least; more where more than 500 groups are tested
 
 
 def negativity_rows(view: View) -> list[Finding]:
@@ -25,7 +25,7 @@ def negativity_rows(view: View) -> list[Finding]:
         estimate=negativity - centre,
         low=limits.low - centre,
         high=limits.high - centre,
-        p=shuffle_p(valences, centre, rng=view.rng),
+        p=shuffle_p(valences, centre, rng=view.rng, shuffles=max(SHUFFLES, 20 * len(valences))),
         n=n,
     )
     rows = with_q(

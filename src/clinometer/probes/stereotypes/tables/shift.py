@@ -10,14 +10,14 @@ import polars as pl
 from clinometer.probes.numbers import Floats, Label, Numbers, with_q
 from clinometer.probes.stereotypes.recall import RANKINGS, Gold
 from clinometer.probes.stereotypes.similarity import Similarity
+from clinometer.probes.stereotypes.tables.listing import listed
 from clinometer.probes.stereotypes.tables.recall import FEWEST, gold_categories, share_by_groups
 from clinometer.probes.stereotypes.tunings import Tuning
 from clinometer.probes.stereotypes.view import View, attributes_by_group
-from clinometer.stats import sign_flip_test
+from clinometer.stats import paired_share_interval, sign_flip_test
 from clinometer.types import Finding
 
 TOP = 15  # attributes of each template that are compared, as in the paper's Figure 7
-LISTED = 12  # of these are named in a cell
 CHANGE_KS = (1, 5, 10, 25, 50, 100, 200)
 FLIPS = 9999
 
@@ -53,9 +53,9 @@ def recall_change_rows(
         of_tuning = []
         for category in gold_categories(gold):
             chosen = gold.members(category)
-            numbers = _tested(
-                view, share_by_groups(view, change[chosen], gold.group[chosen]), change[chosen], gold.group[chosen]
-            )
+            values, groups = change[chosen], gold.group[chosen]
+            alike = paired_share_interval((values > 0).sum(axis=0), (values < 0).sum(axis=0), len(values))
+            numbers = _tested(view, share_by_groups(view, values, groups, alike=alike), values, groups)
             for i, k in enumerate(ks):
                 labels: dict[str, Label] = {**tuning.labels(views), "category": category, "k": k}
                 of_tuning.append(numbers.finding((i,), labels))
@@ -85,9 +85,9 @@ def attribute_shift_rows(views: Sequence[View], tunings: Sequence[Tuning]) -> It
                     **tuning.labels(views),
                     "category": group.category,
                     "group": group.name,
-                    "added": _listed([word for word in new if word not in set(old)]),
-                    "removed": _listed([word for word in old if word not in set(new)]),
-                    "kept": _listed(kept),
+                    "added": listed([word for word in new if word not in set(old)]),
+                    "removed": listed([word for word in old if word not in set(new)]),
+                    "kept": listed(kept),
                 },
                 estimate=len(kept) / len(old) if old else float("nan"),
                 n=len(old),
@@ -104,8 +104,3 @@ def _top(view: View) -> dict[int, list[str]]:
     )
     ordered = view.lists.join(first, on=["group", "word"], how="semi", maintain_order="left")
     return dict(ordered.group_by("group", maintain_order=True).agg("word").iter_rows())
-
-
-def _listed(words: Sequence[str]) -> str:
-    more = len(words) - LISTED
-    return ", ".join(words[:LISTED]) + (f" … and {more} more" if more > 0 else "")
