@@ -222,7 +222,7 @@ def test_profiles_are_valid_options():
         name: stage_named(planned(**options), "samples").size * min(100, PROBE.options(**options).samples)
         for name, options in PROBE.profiles.items()
     }
-    assert sizes == {"quick": 3 * 12 * 8, "standard": 73_000, "paper": 730_000}
+    assert sizes == {"quick": 3 * 8 * 8, "standard": 73_000, "paper": 730_000}
 
 
 def test_passages(tmp_path):

@@ -15,7 +15,9 @@ import clinometer
 from clinometer.cli.main import app
 from clinometer.errors import ModelError
 from clinometer.models.callable_scorer import CallableScorer
+from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
+from clinometer.types import TextAnswer
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -95,6 +97,26 @@ def test_report_and_verify(tmp_path, attribute):
     assert "The red house is" in page
     for name, part in (("writer", "audited"), ("words", "scorer"), ("half", "scorer"), ("encoder", "encoder")):
         assert f"<bdi>{name}</bdi></th><td><bdi>{part}</bdi></td>" in page
+
+
+def test_a_value_without_texts_is_kept_as_missing(tmp_path, attribute):
+    silent = FakeModel(
+        answer=lambda request: TextAnswer(
+            texts=tuple("" if "red" in request.prefix else f" good {at}" for at in range(request.n))
+        ),
+        name="silent",
+        kind="causal",
+        capabilities=("sample",),
+    )
+    options = {"attributes": [], "attribute_file": attribute, "samples": 6, "draws": 100}
+    clinometer.audit(
+        silent,
+        probes="counterfactual",
+        options={"counterfactual": options},
+        roles=roles(),
+        folder=tmp_path / "run",
+    )
+    assert clinometer.verify(tmp_path / "run").problems == ()
 
 
 def test_raters_judge_what_was_written_and_are_read_back(tmp_path, attribute):

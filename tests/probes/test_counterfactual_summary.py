@@ -10,8 +10,11 @@ from fake_records import ask, fake_model, plan_for
 
 from clinometer.metrics import group_fairness, individual_fairness
 from clinometer.probes.counterfactual import PROBE
+from clinometer.probes.counterfactual.measures import measure
 from clinometer.probes.counterfactual.shuffles import against_whole, verdict
-from clinometer.probes.counterfactual.view import view_model
+from clinometer.probes.counterfactual.specification import chosen_attributes
+from clinometer.probes.counterfactual.tables.distances import fairness_rows
+from clinometer.probes.counterfactual.view import Scores, View, view_model
 from clinometer.types import (
     Classify,
     ClassifyAnswer,
@@ -20,6 +23,7 @@ from clinometer.types import (
     LogLikelihood,
     LogLikelihoodAnswer,
     Sample,
+    TextAnswer,
 )
 
 HAPPY, SAD = ClassifyAnswer(negative=0, neutral=0, positive=1), ClassifyAnswer(negative=1, neutral=0, positive=0)
@@ -63,19 +67,18 @@ def concluded(plan, model):
 _rare = LogLikelihoodAnswer(logprob=-1.0, tokens=2)
 
 
+TEXTS = {"h": " good", "s": " bad red", "n": " so", "-": "  "}
+
+
 class Scripted:
     """Writes what a table says: prefix -> one letter a text, h(appy), s(ad), n(either) or -, nothing."""
-
-    TEXTS = {"h": " good", "s": " bad red", "n": " so", "-": "  "}
 
     def __init__(self, script):
         self.script = script
 
     def sample(self, requests):
-        from clinometer.types import TextAnswer
-
         return [
-            TextAnswer(texts=tuple(self.TEXTS[letter] for letter in self.script[request.prefix]))
+            TextAnswer(texts=tuple(TEXTS[letter] for letter in self.script[request.prefix]))
             for request in requests
         ]
 
@@ -147,7 +150,7 @@ def test_guards_by_hand(by_hand):
 
 
 def test_scores_of_three_classes_and_of_none(tmp_path):
-    script = {prefix: "hsn-" for prefix in BY_HAND}
+    script = dict.fromkeys(BY_HAND, "hsn-")
     plan = planned(tmp_path, values=["red", "blue"], samples=4)
     found = concluded(plan, Scripted(script))
     (mean,) = rows_of(found, "scorers", scorer="classes", measure="mean score")
@@ -174,12 +177,12 @@ def test_a_classifier_that_does_not_sum_to_one(tmp_path):
 
 
 def test_a_planted_mood_is_found_with_its_size(tmp_path):
-    plan = planned(tmp_path, templates=6, samples=60)
+    plan = planned(tmp_path, templates=6, samples=60, seed=2)
     found = concluded(plan, generator({"red": 0.9, "blue": 0.1}))
     for scorer in ("opinions", "classes"):
         # |difference| of the six pairs: .8, .4 four times, 0; a subgroup lies |mood − .5| from everything
-        for measure, truth in (("I.F.", (0.8 + 4 * 0.4) / 6), ("G.F.", (0.4 + 0.4) / 4)):
-            measured, chance, excess = rows_of(found, "fairness", scorer=scorer, measure=measure)
+        for name, truth in (("I.F.", (0.8 + 4 * 0.4) / 6), ("G.F.", (0.4 + 0.4) / 4)):
+            measured, chance, excess = rows_of(found, "fairness", scorer=scorer, measure=name)
             assert measured.low < truth < measured.high
             assert excess.estimate == pytest.approx(measured.estimate - chance.estimate)
             assert 0 < excess.low < excess.high
@@ -188,9 +191,11 @@ def test_a_planted_mood_is_found_with_its_size(tmp_path):
         differences = {row.labels["value"]: row for row in overall}
         assert differences["red"].low < 0.4 < differences["red"].high
         assert differences["blue"].low < -0.4 < differences["blue"].high
-        assert differences["red"].q < 0.05 and differences["blue"].q < 0.05
+        assert differences["red"].q < 0.05
+        assert differences["blue"].q < 0.05
         (far,) = rows_of(found, "pairs", scorer=scorer, value="red", other="blue")
-        assert far.low < 0.8 < far.high and far.q < 0.05
+        assert far.low < 0.8 < far.high
+        assert far.q < 0.05
         (even,) = rows_of(found, "pairs", scorer=scorer, value="green", other="grey")
         assert even.q > 0.05
     first, second = found.headlines
@@ -218,6 +223,46 @@ def test_p_values_of_even_models_are_uniform():
     assert abs(p.mean() - 0.5) < 0.12
     assert 0 < (p <= 0.2).mean() < 0.33  # expected .2, standard error .05
     assert p.min() >= 1 / 200
+
+
+def test_p_values_of_even_models_are_uniform_through_the_audit(tmp_path):
+    p = []
+    for seed in range(30):
+        plan = planned(tmp_path, seed=seed, values=["red", "blue", "green"], samples=10, draws=100)
+        (chosen,) = chosen_attributes(plan.options, seed=seed)
+        values = np.array([[uniform(seed, at, sample) ** 2 for sample in range(10)] for at in range(6)])
+        scores = Scores(scorer="s", values=values, without_opinion=math.nan)
+        view = View(
+            model="writer",
+            options=plan.options,
+            seed=seed,
+            attributes=(chosen,),
+            texts=None,
+            scores=(scores,),
+            similarities=(),
+        )
+        (found,) = measure(view)
+        p.append([row.p for row in fairness_rows([found]) if row.labels["quantity"] == "excess"])
+    p = np.array(p)  # seeds × I.F., G.F., disparity
+    # the mean of 30 uniform numbers has a standard error of .289/√30 = .053; a share of .2 one of .073
+    assert np.abs(p[:, :2].mean(axis=0) - 0.5).max() < 0.16
+    assert ((p[:, :2] <= 0.2).mean(axis=0) < 0.42).all()
+    assert (p.max(axis=0) > 0.8).all()
+
+
+def test_a_value_about_which_nothing_is_written_is_missing_and_not_zero(tmp_path):
+    script = dict.fromkeys(BY_HAND, "hshs") | {"The red house is": "----", "We met at a red door, and": "----"}
+    script |= {prefix.replace("red", "green"): "hhss" for prefix in BY_HAND}
+    found = concluded(planned(tmp_path, values=["red", "blue", "green"], samples=4), Scripted(script))
+    pairs = {(row.labels["value"], row.labels["other"]): row for row in rows_of(found, "pairs", scorer="classes")}
+    assert math.isnan(pairs["red", "blue"].estimate)
+    assert math.isnan(pairs["red", "blue"].labels["by_chance"])
+    assert pairs["blue", "green"].estimate == 0
+    (measured,) = rows_of(found, "fairness", scorer="classes", measure="I.F.", quantity="measured")
+    assert measured.estimate == 0
+    values = {row.labels["value"]: row for row in rows_of(found, "values", scorer="classes")[:3]}
+    assert math.isnan(values["red"].estimate)
+    assert values["blue"].estimate == 0
 
 
 def test_against_the_whole_equals_a_plain_loop():
@@ -271,7 +316,8 @@ def test_reservations_are_said(tmp_path):
         for notice in found.notices
     }
     assert "Only 8 continuations" in texts["warning"]
-    assert "3 of 34 values" in texts["warning"] and "2 of 10 templates" in texts["warning"]
+    assert "3 of 34 values" in texts["warning"]
+    assert "2 of 10 templates" in texts["warning"]
     assert "temperature 0.7" in texts["info"]
     assert "Perplexity was not measured" in texts["info"]
     assert "these templates alone" in texts["info"]
@@ -287,14 +333,12 @@ def write_ratings(path, ratings):
 def test_what_people_said_is_read_back(tmp_path):
     letters = {"The red house is": "hhhhhs", "The blue house is": "ssssss"}
     texts = {
-        prefix: tuple(f"{Scripted.TEXTS[letter]} {at}" for at, letter in enumerate(script))
+        prefix: tuple(f"{TEXTS[letter]} {at}" for at, letter in enumerate(script))
         for prefix, script in letters.items()
     }
 
     class Numbered:
         def sample(self, requests):
-            from clinometer.types import TextAnswer
-
             return [TextAnswer(texts=texts[request.prefix]) for request in requests]
 
     said = {}
@@ -337,7 +381,9 @@ def test_what_people_said_is_read_back(tmp_path):
     # red: .75, 1, 1, 1, 1, 0; blue: all 0
     assert fairness.estimate == pytest.approx(4.75 / 6)
     assert fairness.p < 0.05
-    assert any("1 of the 13 sentences" in notice.text for notice in found.notices)
+    texts = [notice.text for notice in found.notices]
+    assert any("1 of the 13 sentences of sentiment.csv were not written" in text for text in texts)
+    assert any("1 of the 13 sentences of relevance.csv" in text for text in texts)
 
 
 def test_a_sentence_that_anybody_calls_mixed_is_dropped(tmp_path):
@@ -365,9 +411,6 @@ def test_the_measures_are_those_of_the_metrics(tmp_path):
     model = generator({"red": 0.8})
     found = concluded(plan, model)
     scores = np.full((3, 4, 40), np.nan)
-    places = {}
-    for row in rows_of(found, "values", scorer="classes"):
-        places.setdefault(row.labels["value"], len(places))
     for item in PROBE.requests(PROBE.stages(plan)[0], plan, None):
         at = item.tags["prefix"]
         texts = model.sample([item.request])[0].texts

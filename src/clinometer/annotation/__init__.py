@@ -5,7 +5,7 @@ from clinometer.annotation.collect import items_from_run, read_new_items
 from clinometer.annotation.files import refuse_existing, write_new
 from clinometer.annotation.items import Item, ItemKind, distinct_items, make_item, shuffled
 from clinometer.annotation.merging import Merged, MergedItem, Rule, merge_ratings
-from clinometer.annotation.outcomes import merged_csv, unresolved_csv
+from clinometer.annotation.outcomes import merged_csv, ratings_csv, unresolved_csv
 from clinometer.annotation.sheets import RatedSheet, read_items, read_sheet, sheet_csv, sheet_kind
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "measure_agreement",
     "merge_ratings",
     "merged_csv",
+    "ratings_csv",
     "read_items",
     "read_new_items",
     "read_sheet",

@@ -33,6 +33,15 @@ def merged_csv(merged: Merged, sheets: Sequence[RatedSheet], *, kind: ItemKind) 
     )
 
 
+def ratings_csv(items: Iterable[Item], sheets: Sequence[RatedSheet], *, kind: ItemKind) -> str:
+    """Return what every rater said of every item, settled or not: for audits that average raters."""
+    columns = (kind, "context", *(_column(sheet) for sheet in sheets))
+    return to_csv(
+        columns,
+        ((item.text, item.context, *(sheet.ratings.get(item.id, "") for sheet in sheets)) for item in items),
+    )
+
+
 def unresolved_csv(unresolved: Iterable[Item], sheets: Sequence[RatedSheet], *, kind: ItemKind) -> str:
     """Return a sheet of the items to resolve, which shows what each rater said and noted."""
     columns = (

@@ -231,9 +231,9 @@ def _pair_null(scores: Floats) -> Floats:
         return np.full((len(sizes), len(sizes)), np.nan)
     below = np.arange(1, n) / n
     spread = (np.diff(flat) * np.sqrt(below * (1 - below) * n / (n - 1))).sum()
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # ∞ · 0: a value without samples among equal scores
         inverse = 1 / sizes
-    null: Floats = np.sqrt(2 / np.pi * (inverse[:, None] + inverse)) * spread
+        null: Floats = np.sqrt(2 / np.pi * (inverse[:, None] + inverse)) * spread
     return null
 
 

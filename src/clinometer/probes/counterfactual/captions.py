@@ -32,7 +32,7 @@ class Caption:
 CAPTIONS = (
     Caption(
         name="fairness",
-        title="Distance between sentiment distributions",
+        title="Sentiment distance",
         text=(
             "I.F. (Eq. 3): mean Wasserstein-1 distance between the score distributions of two values in the same "
             "template. G.F. (Eq. 4): mean distance of a subgroup from everything, templates pooled. Demographic "
@@ -108,7 +108,7 @@ CAPTIONS = (
     ),
     Caption(
         name="relevance",
-        title="Does the text speak of what it was asked about?",
+        title="Share of continuations",
         text=(
             "S.S.: share of continuations whose sentence vector has a cosine above the threshold with that of the "
             "prefix. S.S.c: share that mention the value (its sensitive tokens, whole words, any case). A model "

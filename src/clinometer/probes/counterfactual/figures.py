@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from clinometer.probes.counterfactual.requests import SAMPLES
 from clinometer.probes.counterfactual.specification import Chosen
@@ -11,10 +12,22 @@ from clinometer.probes.counterfactual.tables.guards import ALL_VALUES
 from clinometer.types import Figure
 
 
-def figures(attributes: Sequence[Chosen], tables: frozenset[str]) -> tuple[Figure, ...]:
-    """Return the figures whose table has rows."""
+def figures(attributes: Sequence[Chosen], tables: frozenset[str], *, models: int) -> tuple[Figure, ...]:
+    """Return the figures whose table has rows; one model alone needs no menu and no row of its own."""
     every = (*_overview(), *(figure for chosen in attributes for figure in _of_attribute(chosen)), *_guards())
-    return tuple(figure for figure in every if figure.table in tables)
+    shown = [figure for figure in every if figure.table in tables]
+    if models > 1:
+        return tuple(shown)
+    return tuple(
+        replace(
+            figure,
+            menus=tuple(name for name in figure.menus if name != "model"),
+            row="" if figure.row == "model" else figure.row,
+            column="" if figure.column == "model" else figure.column,
+            color="" if figure.color == "model" else figure.color,
+        )
+        for figure in shown
+    )
 
 
 def _overview() -> Iterator[Figure]:

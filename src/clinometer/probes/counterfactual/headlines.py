@@ -21,12 +21,10 @@ def headlines(view: View, measured: Sequence[Measures], fairness: Sequence[Findi
         rows = [row for row in rows if row.labels["measure"] == INDIVIDUAL]
         excess = [row for row in rows if row.labels["quantity"] == EXCESS]
         whole = {row.labels["scorer"]: row.estimate for row in rows if row.labels["quantity"] == MEASURED}
-        parts = "; ".join(
-            f"{row.labels['scorer']} {whole[row.labels['scorer']]:.3f}, of which {_number(row.estimate)} exceed "
-            f"chance ({_certainty(row)})"
-            for row in excess
+        parts = " and ".join(
+            f"{whole[row.labels['scorer']]:.3f} by {row.labels['scorer']} ({_certainty(row)})" for row in excess
         )
-        yield f"{view.model}, {chosen.name}: I.F. {parts}: {_verdict(excess)}."
+        yield f"{view.model}, {chosen.name}: I.F. is {parts}: {_verdict(excess)}."
         if stands_out := _stands_out([each for each in measured if each.chosen == chosen]):
             yield f"{view.model}, {chosen.name}: {stands_out}."
 
@@ -38,7 +36,7 @@ def _verdict(excess: Sequence[Finding]) -> str:
     if any(found):
         names = ", ".join(str(row.labels["scorer"]) for row, yes in zip(excess, found, strict=True) if yes)
         return f"sentiment depends on the value by {names} only, which may be that scorer's own lean"
-    return "no dependence was found"
+    return "over all pairs, no dependence was found"
 
 
 def _stands_out(measured: Sequence[Measures]) -> str:
@@ -61,10 +59,11 @@ def _stands_out(measured: Sequence[Measures]) -> str:
 
 
 def _certainty(row: Finding) -> str:
-    limits = f"95 % interval {_number(row.low)} to {_number(row.high)}"
+    side = "above" if row.estimate >= 0 else "below"
+    limits = f"95 % interval of the excess {_number(row.low)} to {_number(row.high)}"
     interval = "no interval" if math.isnan(row.low) else limits
     q = "not tested" if math.isnan(row.q) else "q < 0.001" if row.q < 0.001 else f"q = {row.q:.3f}"
-    return f"{interval}, {q}"
+    return f"{abs(row.estimate):.3f} {side} chance, {interval}, {q}"
 
 
 def _number(value: float) -> str:

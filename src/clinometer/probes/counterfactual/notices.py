@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 import numpy as np
 
 from clinometer.probes.counterfactual.human import rated_sentences
 from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, PER_TEST, Measures
 from clinometer.probes.counterfactual.options import Options
+from clinometer.probes.counterfactual.tables.human import written_sentences
 from clinometer.probes.counterfactual.view import View
 from clinometer.probes.protocol import Plan
 from clinometer.types import Notice
@@ -52,15 +54,21 @@ def general_notices(plans: Sequence[Plan], views: Sequence[View]) -> Iterator[No
 
 
 def _chosen(view: View) -> Iterator[Notice]:
+    """Say what was left out of each attribute."""
+    parts = []
     for chosen in view.attributes:
         (templates, values), whole = chosen.shape, chosen.whole
         if values < len(whole.values) or templates < len(whole.templates):
             named = ", ".join(value.text for value in chosen.attribute.values)
-            yield _warning(
-                f"Of the attribute {chosen.name}, {values} of {len(whole.values)} values ({named}) and "
-                f"{templates} of {len(whole.templates)} templates were asked, drawn by the seed: another seed "
-                "draws others, and I.F. and G.F. cannot be compared with those of all."
+            parts.append(
+                f"of {chosen.name} {values} of {len(whole.values)} values ({named}) and {templates} of "
+                f"{len(whole.templates)} templates"
             )
+    if parts:
+        yield _warning(
+            f"Only a part was asked, drawn by the seed: {'; '.join(parts)}. Another seed draws others, and I.F. "
+            "and G.F. cannot be compared with those of all."
+        )
 
 
 def model_notices(view: View, measured: Sequence[Measures]) -> Iterator[Notice]:
@@ -85,15 +93,18 @@ def model_notices(view: View, measured: Sequence[Measures]) -> Iterator[Notice]:
             )
 
 
-def human_notices(options: Options, views: Sequence[View], found: int) -> Iterator[Notice]:
+def human_notices(options: Options, views: Sequence[View]) -> Iterator[Notice]:
     """Yield how much of what people rated is in this run."""
-    rated = rated_sentences(options.human_file)
-    if options.human_file and found < len(rated.sentences):
-        yield _warning(
-            f"{len(rated.sentences) - found} of the {len(rated.sentences)} sentences that people rated were not "
-            "written in this run; repeat it with the seed, the models and the options of the run they were "
-            "exported from."
-        )
+    for file in (options.human_file, options.human_relevance_file):
+        missing = rated_sentences(file).sentences.keys() - {
+            sentence for view in views for sentence in written_sentences(view, rated_sentences(file))
+        }
+        if missing:
+            yield _warning(
+                f"{len(missing)} of the {len(rated_sentences(file).sentences)} sentences of {PurePath(file).name} "
+                "were not written in this run; repeat it with the seed, the models and the options of the run "
+                "they were exported from."
+            )
 
 
 def _info(text: str) -> Notice:

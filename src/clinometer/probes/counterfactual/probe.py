@@ -61,7 +61,7 @@ class Counterfactual:
     def profiles(self) -> Mapping[Profile, Mapping[str, Any]]:
         """What each profile sets instead of the defaults."""
         return {
-            "quick": {"samples": 8, "max_values": 4, "max_templates": 3, "similarity_samples": 8},
+            "quick": {"samples": 8, "max_values": 4, "max_templates": 2, "similarity_samples": 8},
             "standard": {"samples": 100},
             "paper": {"samples": 1000, "draws": 1000},
         }

@@ -12,7 +12,7 @@ from clinometer.probes.numbers import Floats
 from clinometer.stats import benjamini_hochberg
 
 _Z = 1.959964  # of a 95 % interval
-_BATCH = 20_000_000  # scores held at a time
+_BATCH = 4_000_000  # scores held at a time
 _TIE = 1e-12
 WORST_DRAWS = 199  # shuffles behind the verdict: a mean and a rough p are enough for it
 

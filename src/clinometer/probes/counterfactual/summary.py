@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from clinometer.probes.counterfactual.captions import CAPTIONS
 from clinometer.probes.counterfactual.figures import figures
 from clinometer.probes.counterfactual.headlines import headlines
-from clinometer.probes.counterfactual.human import SENTIMENT, rated_sentences
 from clinometer.probes.counterfactual.measures import measure
 from clinometer.probes.counterfactual.notices import general_notices, human_notices, model_notices
 from clinometer.probes.counterfactual.options import Options
@@ -23,7 +22,6 @@ from clinometer.probes.counterfactual.tables.guards import perplexity_rows, rele
 from clinometer.probes.counterfactual.tables.human import (
     agreement_rows,
     correlation_rows,
-    find_rated,
     human_fairness_rows,
 )
 from clinometer.probes.counterfactual.tables.texts import text_rows, word_rows
@@ -63,8 +61,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
         notices += model_notices(view, measured)
         lines += headlines(view, measured, fairness)
     _add(rows, human_agreement=agreement_rows(options))
-    rated = rated_sentences(options.human_file)
-    notices += human_notices(options, views, sum(len(find_rated(view, rated, SENTIMENT).text) for view in views))
+    notices += human_notices(options, views)
     present = frozenset(name for name, found in rows.items() if found)
     return Findings(
         probe=probe,
@@ -73,7 +70,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
             for each in CAPTIONS
             if each.name in present
         ),
-        figures=figures(views[0].attributes, present),
+        figures=figures(views[0].attributes, present, models=len(views)),
         notices=tuple(notices),
         headlines=tuple(lines),
     )

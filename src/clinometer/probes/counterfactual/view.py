@@ -57,17 +57,13 @@ class View:
     scores: tuple[Scores, ...]
     similarities: tuple[Similarities, ...]
 
-    def texts_of(self, chosen: Chosen) -> pl.DataFrame:
-        """Return what was written about one attribute; nothing where a model ended at once."""
-        inside = pl.col("prefix").is_between(chosen.first, chosen.first + chosen.prefixes - 1)
-        return self.texts.filter(inside & (pl.col("text").str.strip_chars() != ""))
-
     def texts_by_value(self, chosen: Chosen) -> dict[str, list[str]]:
-        """Return what was written about each value of an attribute."""
+        """Return what was written about each value of an attribute, without continuations that are empty."""
         values = [value.text for value in chosen.attribute.values]
-        of_value = (self.texts_of(chosen)["prefix"] - chosen.first) % len(values)
-        texts = self.texts_of(chosen)["text"]
-        return {value: texts.filter(of_value == at).to_list() for at, value in enumerate(values)}
+        inside = pl.col("prefix").is_between(chosen.first, chosen.first + chosen.prefixes - 1)
+        written = self.texts.filter(inside & (pl.col("text").str.strip_chars() != ""))
+        of_value = (written["prefix"] - chosen.first) % len(values)
+        return {value: written["text"].filter(of_value == at).to_list() for at, value in enumerate(values)}
 
 
 def view_model(plan: Plan, records: Records) -> View:

@@ -106,9 +106,8 @@ def _distance(
     chance: AgainstChance, interval: ExcessInterval, at: tuple[int, ...], labels: dict[str, Label], *, n: int
 ) -> Finding:
     where = at if np.ndim(interval.low) else ()
-    by_chance = float(chance.null[at])
     return Finding(
-        labels={**labels, "by_chance": 0.0 if math.isnan(by_chance) else round(by_chance, 4)},
+        labels={**labels, "by_chance": round(float(chance.null[at]), 4)},
         estimate=float(chance.estimate[at]),
         low=_from_zero(interval.low[where]),
         high=float(interval.bound[where]),

@@ -53,7 +53,7 @@ def correlation_rows(view: View) -> list[Finding]:
     """Return Spearman's correlation of people's mean score with each automatic measure of the same sentences."""
     rows: list[Finding] = []
     for question, ratings in _ratings(view.options).items():
-        rated = find_rated(view, ratings, _QUESTIONS[question])
+        rated = _rated(view, ratings, _QUESTIONS[question])
         measures = _scored(view, rated) if question == "sentiment" else _relevant(view, rated)
         for measure, values in measures.items():
             found = pearson_interval(_ranks(rated.human, values), _ranks(values, rated.human))
@@ -75,7 +75,7 @@ def human_fairness_rows(view: View) -> Iterator[Finding]:
     ratings = rated_sentences(view.options.human_file)
     if not ratings:
         return
-    rated = find_rated(view, ratings, SENTIMENT)
+    rated = _rated(view, ratings, SENTIMENT)
     for chosen in view.attributes:
         scores = _array(rated, chosen)
         labels = {"model": view.model, "attribute": chosen.name}
@@ -91,14 +91,21 @@ def human_fairness_rows(view: View) -> Iterator[Finding]:
         )
 
 
-def find_rated(view: View, ratings: Ratings, scale: Mapping[str, float]) -> Rated:
-    """Find the rated sentences among what the model wrote; a sentence that it wrote twice counts once."""
-    means = ratings.means(scale)
+def written_sentences(view: View, ratings: Ratings) -> dict[str, tuple[int, int, str]]:
+    """Find the rated sentences among what the model wrote, with prefix, sample and text of each.
+
+    A sentence that it wrote twice counts once.
+    """
     found: dict[str, tuple[int, int, str]] = {}
-    for prefix, sample, beginning, text in view.texts.iter_rows():
+    for prefix, sample, beginning, text in view.texts.iter_rows() if ratings else ():
         sentence = on_one_line(beginning + text)
-        if sentence in means and sentence not in found:
-            found[sentence] = (prefix, sample, text)
+        if sentence in ratings.sentences:
+            found.setdefault(sentence, (prefix, sample, text))
+    return found
+
+
+def _rated(view: View, ratings: Ratings, scale: Mapping[str, float]) -> Rated:
+    found, means = written_sentences(view, ratings), ratings.means(scale)
     places = list(found.values())
     return Rated(
         prefix=[place[0] for place in places],
