@@ -96,6 +96,11 @@ def console(browser) -> list[str]:
     return [e["message"] for e in browser.get_log("browser") if 'Dropping \\"fit-y\\"' not in e["message"]]
 
 
+def open_tables(browser) -> None:
+    browser.execute_script("document.querySelectorAll('.table-block').forEach(block => { block.open = true; })")
+    time.sleep(0.1)  # the browser says so a moment later
+
+
 def requested(browser) -> list[str]:
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
@@ -147,18 +152,131 @@ def test_a_menu_changes_what_is_drawn(browser, tmp_path):
     assert browser.execute_script(drawn) == 27
 
 
+def drawn_page(rows, **figure):
+    """A page with one chart of the rows."""
+    table = FindingTable(name="t", title="T", caption="", rows=tuple(rows))
+    drawn = Figure(name="f", title="F", caption="", table="t", **figure)
+    return page(findings=(Findings(probe="p", tables=(table,), figures=(drawn,)),), evidence={}, files={})
+
+
+def names_down(browser) -> list[str]:
+    labels = browser.execute_script(
+        "return [...document.querySelectorAll('.chart .role-axis-label text')]"
+        ".map(text => [text.textContent, text.getBoundingClientRect().top])"
+    )
+    return [text for text, _ in sorted(labels, key=lambda label: label[1]) if text.startswith("w")]
+
+
+def test_numbers_stand_in_cells_when_the_choice_is_small_enough(browser, tmp_path):
+    """Two choices of 5 × 100 and of 5 × 6 cells: together too many, each for itself not; 40 × 6 are too narrow."""
+    shapes = {"long": (5, 100), "short": (5, 6), "wide": (40, 6)}
+    rows = [
+        Finding(labels={"a": f"a{i}", "b": f"w{j}", "shape": name}, estimate=i - j, n=1)
+        for name, (across, down) in shapes.items()
+        for i in range(across)
+        for j in range(down)
+    ]
+    load(browser, tmp_path, drawn_page(rows, mark="heatmap", x="a", y="b", menus=("shape",)), width=1100)
+    reveal(browser)
+    numbers = (
+        "return [...document.querySelectorAll('.chart .mark-text.role-mark text')].map(text => text.textContent)"
+    )
+    assert len(browser.execute_script(numbers)) == 5 * 50  # the first page of a hundred
+    choose(browser, 2)
+    assert browser.execute_script(numbers) == [
+        f"{i - j:.2f}".replace("-", "−") for i in range(5) for j in range(6)
+    ]
+    choose(browser, 3)
+    assert browser.execute_script(numbers) == []
+    assert console(browser) == []
+
+
+def ranked(models: int, names: int, **figure):
+    """A ranking that is the other way round for every second model."""
+    rows = [
+        Finding(
+            labels={"model": f"m{m}", "word": f"w{i if m % 2 == 0 else names - 1 - i}"},
+            estimate=i,
+            low=i - 0.5,
+            high=i + 0.5,
+            n=1,
+        )
+        for m in range(models)
+        for i in range(names)
+    ]
+    return drawn_page(rows, mark="intervals", x="estimate", y="word", menus=("model",), **figure)
+
+
+def test_a_long_ranking_is_drawn_a_page_at_a_time_on_one_axis(browser, tmp_path):
+    load(browser, tmp_path, ranked(2, 122))
+    reveal(browser)
+    ticks = "return [...document.querySelectorAll('.chart .role-axis-label text')].map(e => e.textContent)"
+    axis = [text for text in browser.execute_script(ticks) if not text.startswith("w")]
+    pages = browser.find_element("css selector", ".chart .page select")
+    assert [option.text for option in pages.find_elements("tag name", "option")] == [
+        *("1–50 of 122", "51–100 of 122", "101–122 of 122", "all 122")
+    ]
+    assert names_down(browser) == [f"w{i}" for i in range(50)]
+    for option, first, last in ((3, 100, 122), (4, 0, 122)):
+        browser.find_element("css selector", f".chart .page option:nth-child({option})").click()
+        time.sleep(0.5)
+        assert names_down(browser) == [f"w{i}" for i in range(first, last)]
+        assert [text for text in browser.execute_script(ticks) if not text.startswith("w")] == axis
+    box = browser.execute_script("return document.querySelector('.chart-box').clientHeight")
+    assert box <= 62 * 16  # "all" scrolls in its own box
+    assert console(browser) == []
+
+
+def test_each_choice_has_the_order_of_its_own_rows(browser, tmp_path):
+    load(browser, tmp_path, ranked(2, 20))
+    reveal(browser)
+    assert not browser.find_elements("css selector", ".chart .page")
+    assert names_down(browser) == [f"w{i}" for i in range(20)]
+    choose(browser, 2)
+    assert names_down(browser) == [f"w{i}" for i in reversed(range(20))]
+
+
+def test_a_link_opens_the_table_of_a_figure(browser, tmp_path):
+    load(browser, tmp_path, page())
+    reveal(browser)
+    table = browser.find_element("id", "table-1-1")
+    assert not table.is_displayed()
+    browser.find_element("css selector", "#figure-1-1 .behind a").click()
+    time.sleep(0.3)
+    assert table.is_displayed()
+    assert browser.find_element("css selector", ".filter").is_displayed()  # and its controls are ready
+
+
+def test_a_very_long_table_is_unfolded_in_steps(browser, tmp_path):
+    rows = tuple(Finding(labels={"i": i}, estimate=i, n=1) for i in range(1200))
+    table = FindingTable(name="t", title="T", caption="", rows=rows)
+    load(browser, tmp_path, page(findings=(Findings(probe="p", tables=(table,), figures=()),)))
+    reveal(browser)
+    open_tables(browser)
+    unfold = browser.find_element("css selector", ".unfold")
+    steps = []
+    for _ in range(5):
+        steps.append((len(cells(browser, 0)), unfold.text))
+        unfold.click()
+    assert steps == [
+        (30, "Show 500 more of 1,200"),
+        (530, "Show 500 more of 1,200"),
+        (1030, "Show all 1,200"),
+        (1200, "Show the first 30"),
+        (30, "Show 500 more of 1,200"),
+    ]
+
+
 def partly_known(**figure):
     """A page with one chart whose menu offers all numbers, estimates without intervals, and nothing."""
     numbers = {"all": (1.0, 0.5, 1.5), "no interval": (2.0, math.nan, math.nan), "nothing": (math.nan,) * 3}
-    rows = tuple(
+    rows = (
         Finding(labels={"word": word, "side": side, "known": known}, estimate=estimate, low=low, high=high, n=1)
         for known, (estimate, low, high) in numbers.items()
         for word in ("a", "b")
         for side in ("left", "right")
     )
-    table = FindingTable(name="t", title="T", caption="", rows=rows)
-    drawn = Figure(name="f", title="F", caption="", table="t", x="word", y="estimate", menus=("known",), **figure)
-    return page(findings=(Findings(probe="p", tables=(table,), figures=(drawn,)),), evidence={}, files={})
+    return drawn_page(rows, x="word", y="estimate", menus=("known",), **figure)
 
 
 def choose(browser, option: int) -> None:
@@ -239,6 +357,9 @@ def test_notice_and_tables_work_without_script(open_browser, tmp_path):
     browser.find_element("css selector", "label.button").click()
     assert browser.find_element("id", "findings").is_displayed()
     assert "The table below has the same numbers" in browser.find_element("css selector", ".chart").text
+    assert not browser.find_element("css selector", ".findings-table").is_displayed()
+    browser.find_element("css selector", ".table-block summary").click()
+    assert browser.find_element("css selector", ".findings-table").is_displayed()
     assert len(browser.find_elements("css selector", ".table-part:first-of-type tbody tr")) >= 30
     assert not browser.find_element("css selector", ".filter").is_displayed()
 
@@ -247,7 +368,9 @@ def test_sorting_filtering_and_unfolding(browser, tmp_path):
     load(browser, tmp_path, page())
     reveal(browser)
     rows = page().findings[0].tables[0].rows
+    browser.find_element("css selector", ".table-block summary").click()
     table = browser.find_element("css selector", ".table-part")
+    assert table.find_element("css selector", ".filter").is_displayed()
     assert len(cells(browser, 0)) == 30
 
     header = table.find_element("css selector", "th.estimate button")
@@ -282,6 +405,7 @@ def test_the_browser_writes_numbers_as_the_page_does(browser, tmp_path):
     rows[3] = Finding(labels=rows[3].labels, estimate=1.0, q=0.0405)
     table = FindingTable(name="ties", title="Ties", caption="", rows=tuple(rows))
     load(browser, tmp_path, page(findings=(Findings(probe="p", tables=(table,), figures=()),)))
+    open_tables(browser)
     from_python = [
         [
             str(row.labels["a"]),
@@ -316,8 +440,9 @@ def test_payloads_do_not_run_and_stay_text(browser, tmp_path):
     )
     load(browser, tmp_path, whole)
     reveal(browser)
+    browser.execute_script("document.querySelectorAll('details').forEach(part => { part.open = true; });")
+    time.sleep(0.3)
     browser.execute_script(
-        "document.querySelectorAll('details').forEach(part => { part.open = true; });"
         "document.querySelectorAll('.findings-table th button').forEach(button => button.click());"
         "document.querySelectorAll('.chart path').forEach(mark => "
         "  mark.dispatchEvent(new MouseEvent('mousemove', {bubbles: true, clientX: 5, clientY: 5})));"

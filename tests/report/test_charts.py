@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from clinometer.errors import RecordsError
 from clinometer.report.charts import chart
 from clinometer.report.colours import PAGE, PAPER
 from clinometer.report.plot_data import plot_data
+from clinometer.report.rounding import estimate_text
 from clinometer.types import Figure, Finding, FindingTable
 from tests.report.samples import findings
 
@@ -29,7 +31,7 @@ BARS = Figure(name="f", title="F", caption="", table="t", mark="bars", x="word",
 
 
 def svg(figure: Figure, rows: FindingTable) -> str:
-    return vl_convert.vegalite_to_svg(chart(figure, rows, colours=PAPER, width=400).spec, allowed_base_urls=[])
+    return vl_convert.vegalite_to_svg(chart(figure, rows, colours=PAPER, width=400).whole(), allowed_base_urls=[])
 
 
 def test_rows_keep_their_order_and_lose_only_what_has_no_estimate():
@@ -74,12 +76,12 @@ def test_without_any_interval_none_is_drawn():
         )
 
 
-def test_a_menu_offers_every_value_in_order_and_says_where_rows_have_its_place():
+def test_a_menu_offers_every_value_in_order_and_says_which_label_it_is():
     rows = table(row(1, word="a", top_k=5), row(math.nan, word="b", top_k=3), row(3, word="c", top_k=5))
     drawn = chart(replace(BARS, menus=("top_k",)), rows, colours=PAPER)
     (menu,) = drawn.menus
     assert (menu.title, menu.options) == ("top k", ("5", "3"))
-    assert [record[menu.order] for record in drawn.spec["datasets"]["rows"]] == [0, 0]
+    assert drawn.data.labels[menu.label] == "top_k"
 
 
 def test_the_reference_is_one_line_and_where_bars_begin():
@@ -95,7 +97,7 @@ def test_no_label_reaches_a_field_name_or_an_expression():
     rows = table(*(Finding(labels={evil: f"{evil}{i}", "b": evil}, estimate=i, low=0, high=1) for i in range(3)))
     for mark in ("bars", "intervals", "lines"):
         figure = replace(BARS, mark=mark, x=evil, color="b", column="b", menus=("b",), reference=0.0)
-        compiled = vl_convert.vegalite_to_vega(chart(figure, rows, colours=PAGE).spec)
+        compiled = vl_convert.vegalite_to_vega(chart(figure, rows, colours=PAGE).whole())
         texts = list(_code(compiled))
         assert len(texts) > 10
         assert not [text for text in texts if "alert" in text]
@@ -122,11 +124,98 @@ def test_heat_map_colours_are_centred_on_no_lean():
     assert cells["domain"] == pytest.approx([-0.4, 0.6])
 
 
+def heat_map(across: int, down: int, *, unit: float = 0.01) -> tuple[Figure, FindingTable]:
+    rows = [row(unit * (i - j), a=f"a{i}", b=f"b{j}") for i in range(across) for j in range(down)]
+    return replace(BARS, mark="heatmap", x="a", y="b", reference=0.0), table(*rows)
+
+
+def in_cells(drawing: str) -> list[str]:
+    marks = drawing.split('class="mark-text role-mark')[1:]
+    return [text for mark in marks for text in re.findall(r">([^<>]+)</text>", mark.split("</g>")[0])]
+
+
+def test_numbers_stand_in_the_cells_of_a_heat_map_on_paper_unless_they_are_too_many():
+    numbers = [f"{(i - j) / 10:z.2f}".replace("-", "−") for i in range(3) for j in range(4)]
+    assert "0.00" in numbers
+    assert "−0.30" in numbers
+    assert in_cells(svg(*heat_map(3, 4, unit=0.1))) == numbers
+    assert in_cells(svg(*heat_map(3, 201))) == []  # 603 cells
+    assert in_cells(svg(*heat_map(13, 2))) == []  # 13 side by side
+
+
+def test_numbers_in_cells_are_written_as_elsewhere_where_two_decimals_are_too_few():
+    values = (0.0, 0.00012345, -0.00012345, 0.0421, -0.0999)  # the colours reach from -0.0999 to 0.0999
+    figure = replace(BARS, mark="heatmap", x="a", y="b", reference=0.0)
+    drawing = svg(figure, table(*(row(value, a=f"a{i}", b="b") for i, value in enumerate(values))))
+    assert in_cells(drawing) == [estimate_text(value) for value in values]
+    large = table(row(1234.56, a="a0", b="b"), row(1234.5, a="a1", b="b"))  # 0.06 apart
+    assert in_cells(svg(replace(figure, reference=None), large)) == ["1235", "1235"]
+
+
+def test_what_is_sent_to_the_page_has_no_rows_and_says_where_they_are():
+    rows = table(row(1, word="a", k=3), row(2, word="b", k=5), row(3, word="c", k=5))
+    sent = chart(replace(BARS, filters={"k": 5}, menus=("word",)), rows, colours=PAGE).for_page("data-1-1")
+    assert (sent["table"], sent["filters"], sent["menus"][0]["label"]) == ("data-1-1", [[1, 5]], 0)
+    assert (sent["across"], sent["down"]) == (0, -1)
+    small = len(json.dumps(sent))
+    many = table(*(row(i, word=f"w{i}", k=5) for i in range(1000)))
+    assert (
+        len(json.dumps(chart(replace(BARS, filters={"k": 5}), many, colours=PAGE).for_page("data-1-1")))
+        < small + 10
+    )
+
+
+def test_colours_stand_side_by_side_only_where_a_name_has_several():
+    ranked = replace(BARS, mark="intervals", x="estimate", y="word", color="group")
+    alone = table(row(1, word="a", group="x"), row(2, word="b", group="y"))
+    both = table(row(1, word="a", group="x"), row(2, word="a", group="y"))
+    assert "yOffset" not in json.dumps(chart(ranked, alone, colours=PAPER).spec)
+    assert "yOffset" in json.dumps(chart(ranked, both, colours=PAPER).spec)
+    # in different panels, or behind different choices, they are alone as well
+    assert "yOffset" not in json.dumps(chart(replace(ranked, column="group"), both, colours=PAPER).spec)
+    assert "yOffset" not in json.dumps(chart(replace(ranked, menus=("group",)), both, colours=PAPER).spec)
+
+
+def test_on_paper_the_title_of_an_axis_is_no_wider_than_its_panel():
+    rows = table(*(row(i, word="a", side=f"s{i}") for i in range(4)))
+    rows = replace(rows, title="Distance between the distributions of sentiment")
+    beside = replace(BARS, x="estimate", y="word", column="side")
+
+    def title(figure: Figure, width: int | None) -> list[str] | str:
+        panel = chart(figure, rows, colours=PAPER, width=width).spec["spec"]
+        return panel["layer"][0]["encoding"]["x"]["title"]
+
+    lines = title(beside, 640)  # four panels of 160 pixels: 22 letters
+    assert " ".join(lines) == rows.title
+    assert max(map(len, lines)) <= 22
+    assert title(beside, None) == rows.title  # the page's script wraps it
+
+
+def test_a_single_row_of_panels_is_named_above_them():
+    rows = table(row(1, word="a", side="left", model="m"), row(2, word="a", side="right", model="m"))
+    both = chart(replace(BARS, row="model", column="side"), rows, colours=PAPER).spec["facet"]
+    assert list(both) == ["column"]
+    assert both["column"]["title"] == "side (m)"
+    alone = chart(replace(BARS, row="model"), rows, colours=PAPER).spec["facet"]
+    assert (list(alone), alone["column"]["title"]) == (["column"], "model")
+    two = chart(replace(BARS, row="side", column="model"), rows, colours=PAPER).spec["facet"]
+    assert set(two) == {"row", "column"}
+
+
+def test_the_height_of_a_row_depends_on_what_is_shown_at_once():
+    def step(figure: Figure) -> int:
+        names = [row(i, word=f"w{i}", group=f"g{i % 3}") for i in range(90)]
+        return chart(figure, table(*names), colours=PAPER).spec["height"]["step"]
+
+    ranked = replace(BARS, mark="intervals", x="estimate", y="word")
+    assert step(ranked) < step(replace(ranked, menus=("group",)))  # 90 names, or 30 at a time
+
+
 def test_all_marks_compile_and_carry_no_not_a_number():
     found = findings()
     tables = {table.name: table for table in found.tables}
     for figure in found.figures:
-        spec = chart(figure, tables[figure.table], colours=PAPER, width=600).spec
+        spec = chart(figure, tables[figure.table], colours=PAPER, width=600).whole()
         json.dumps(spec, allow_nan=False)
         assert "<svg" in vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
 

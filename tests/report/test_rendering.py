@@ -9,13 +9,15 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from html import escape as html_escape
 from html.parser import HTMLParser
 
 import pytest
 
 from clinometer.errors import RecordsError
 from clinometer.report import Evidence, Exchange, render
-from clinometer.types import Figure, Finding, Findings, FindingTable
+from clinometer.types import Figure, Finding, Findings, FindingTable, Notice
 from tests.report.payloads import PAYLOADS
 from tests.report.samples import evidence, findings, model_info, page, small_findings, with_suffix
 
@@ -91,8 +93,12 @@ def test_payload_is_shown_as_it_is(payload):
     text = "".join(found.texts)
     for before in ("builtin:causal", "careful", "What it shows.", "asked", "before", "said", "kind", page().spec):
         assert before + payload in text
-    groups = {row[0] for row in json.loads(found.blocks[-1])["rows"]}
-    assert groups == {"first" + payload, "second" + payload}
+    groups = values_of(json.loads(found.blocks[-1])["columns"][0]["label"])
+    assert set(groups) == {"first" + payload, "second" + payload}
+
+
+def values_of(packed) -> list:
+    return packed if isinstance(packed, list) else [packed["each"][i] for i in packed["at"]]
 
 
 def test_a_page_without_escaping_would_be_noticed():
@@ -102,7 +108,7 @@ def test_a_page_without_escaping_would_be_noticed():
 
 def test_no_json_block_can_end_its_script_element():
     html = render(poisoned("</script><!--\u2028"))
-    blocks = re.findall(r'<script type="application/json">(.*?)</script>', html, flags=re.DOTALL)
+    blocks = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, flags=re.DOTALL)
     assert len(blocks) == 3  # two charts, one table
     for block in blocks:
         assert not set("<>&\u2028") & set(block)
@@ -136,7 +142,8 @@ def test_the_page_says_what_was_audited_and_how_to_check_it():
         "After A. Author",
         "60 of 3,886 shown; all in records/counterexamples/ask",
         "1 row without an estimate not drawn",
-        "81 rows, all digits: findings/counterexamples/change.csv",
+        "81 rows",
+        "All digits: findings/counterexamples/change.csv",
         "Not computed in this table: interval, p, q.",  # the similarity table
         "clinometer resume RUN",
         "clinometer verify RUN",
@@ -208,6 +215,101 @@ def test_ten_thousand_rows_render_quickly_and_small():
     assert time.perf_counter() - start < 10  # about 1 s on an idle core; the machine may be busy
     assert len(html.encode()) < 4_000_000
     assert html.count("<tr>") < 1_000  # the rest waits in the data
+
+
+def test_the_values_of_a_table_stand_once_on_the_page_whole_and_in_order():
+    known = [
+        Finding(labels={"a": f"a{i % 2}", "k": i}, estimate=i / 7, low=0.0, high=i / 3, n=9) for i in range(40)
+    ]
+    rows = (*known, Finding(labels={"a": "a1", "k": 40}, estimate=math.nan, low=-math.inf, high=math.inf))
+    table = FindingTable(name="t", title="T", caption="", rows=rows)
+    figures = tuple(
+        Figure(name=f"f{i}", title="", caption="", table="t", mark="scatter", x="k", y="estimate")
+        for i in range(3)
+    )
+    html = render(page(findings=(Findings(probe="p", tables=(table,), figures=figures),)))
+    assert html.count(repr(37 / 7)) == 1  # row 37 is not among those that the page shows without its script
+    *charts, data = [json.loads(block) for block in parse(html).blocks]
+    assert [chart["table"] for chart in charts] == ["data-1-1"] * 3
+    assert data["size"] == 41
+    columns = {name: values_of(column[name]) for column in data["columns"] for name in column if name != "kind"}
+    assert columns == {
+        "label": [row.labels["k"] for row in rows],  # the last column of labels
+        "estimate": [*(row.estimate for row in known), None],
+        "low": [0] * 40 + ["−∞"],
+        "high": [*(row.high for row in known), "∞"],
+        "n": [9] * 40 + [0],
+    }  # p and q were not computed: they are not there
+    assert values_of(data["columns"][0]["label"]) == [row.labels["a"] for row in rows]
+    assert data["columns"][0]["label"]["each"] == ["a0", "a1"]
+
+
+def test_a_figure_costs_little_however_long_its_table_is():
+    """Five models, 373 groups, ten emotions: each figure more must not bring the rows again."""
+    rows = tuple(
+        Finding(
+            labels={"model": f"m{m}", "group": f"group {g}", "emotion": f"e{e}"}, estimate=(g * e % 97) / 97, n=20
+        )
+        for m in range(5)
+        for g in range(373)
+        for e in range(10)
+    )
+    table = FindingTable(name="emotions", title="Emotions", caption="", rows=rows)
+    figure = Figure(
+        name="f", title="", caption="", table="emotions", mark="heatmap", x="emotion", y="group", menus=("model",)
+    )
+    sizes = [
+        len(render(page(findings=(Findings(probe="p", tables=(table,), figures=(figure,) * count),))).encode())
+        for count in (0, 1, 3)
+    ]
+    assert sizes[0] < 1_300_000  # of which Vega is 0.9 MB: 18,650 rows take about 20 bytes each
+    assert sizes[1] - sizes[0] < 10_000
+    assert sizes[2] - sizes[0] < 30_000
+
+
+def test_prompts_that_an_earlier_figure_shows_are_not_repeated():
+    small = small_findings()
+    first, second = small.figures
+    same, other = evidence(), Evidence(shown=evidence().shown[:1], total=1, where=("elsewhere",))
+    for behind, links in ((same, 1), (other, 0)):
+        html = render(page(findings=(small,), evidence={"small": {first.name: same, second.name: behind}}))
+        assert html.count("Prompts: those behind figure 1") == links
+        assert html.count('<details class="prompts">') == 2 - links
+        assert ('href="#prompts-1-1"' in html) == bool(links)
+        assert 'id="prompts-1-1"' in html
+
+
+def test_every_link_leads_to_a_part_of_the_page_and_no_two_parts_have_one_name():
+    html = render(page(findings=(findings(), small_findings())))
+    names = re.findall(r'\bid="([^"]*)"', re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL))
+    assert len(names) == len(set(names))
+    links = [link.removeprefix("#") for link in parse(html).links]
+    assert {"contents", "probe-1", "figure-1-1", "tables-2", "table-2-1"} <= set(links)
+    assert set(links) <= set(names)
+
+
+def test_tables_are_folded_under_their_title_and_the_number_of_their_rows():
+    found = findings()
+    html = render(page(findings=(found,)))
+    titles = re.findall(
+        r'<details class="table-block">\s*<summary><bdi>(.*?)</bdi> <span class="rows">(.*?)</span>', html
+    )
+    assert titles == [
+        (html_escape(table.title), f"{len(table.rows):,} row{'s' if len(table.rows) != 1 else ''}")
+        for table in found.tables
+    ]
+
+
+def test_many_warnings_are_folded_after_the_first():
+    warnings = tuple(Notice(level="warning", text=f"warning number {i}") for i in range(7))
+    notes = (Notice(level="info", text="a note"),)
+    for shown, more in ((4, ""), (5, "1 more warning<"), (7, "3 more warnings<")):
+        html = render(page(findings=(replace(small_findings(), notices=warnings[:shown] + notes),)))
+        assert html.count("warning number") == shown
+        assert more in html
+        assert ("more warning" in html) == bool(more)
+        assert html.count('<details class="notes">') == (2 if more else 1)
+        assert html.count("<details") == html.count("</details>")
 
 
 def test_strange_text_is_kept():

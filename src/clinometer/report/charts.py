@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import textwrap
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
 
 from clinometer.report.colours import DIVERGING, SEQUENTIAL, Colours
-from clinometer.report.plot_data import ESTIMATE, PlotData, plot_data
-from clinometer.report.rounding import estimate_text, label_text
+from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData, plot_data
+from clinometer.report.rounding import json_number, label_text
 from clinometer.types import Figure, FindingTable
 
 TALL = 40  # from so many rows on, the axis stands at the top, where the reader starts
-NUMBERED_CELLS = 150  # a heat map with no more cells than these has the numbers in it
+NUMBERED_CELLS = 600  # a heat map that shows no more cells than these has the numbers in them, if they are wide
+NUMBERED_ACROSS = 12  # … which on paper they are when no more than these lie side by side
 BEADS = 400  # a line with more points than these is drawn without them
 LONGEST_TITLE = 70  # a table title longer than this is no title of an axis
+LETTER = 7  # pixels that a letter of a title takes
 STEP = {"heatmap": 24, "bars": 20, "intervals": 19, "lines": 20, "scatter": 20}  # pixels for each row of names
 
 
@@ -25,57 +29,138 @@ class Menu:
     """A label by whose value the reader chooses the rows that are drawn."""
 
     title: str
-    order: str  # the field of a row that holds the place of its value among the options
+    label: int  # which label of the table it is
     options: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart ready to embed. Its rows are those of all choices; the page's script keeps the chosen ones."""
+    """A chart ready to embed. It draws rows named "rows", which `whole` or the page's script put in."""
 
-    spec: dict[str, Any]  # empty when there is nothing to draw
+    spec: dict[str, Any]  # without rows; empty when there is nothing to draw
+    data: PlotData
+    filters: dict[str, str | int | float]
     menus: tuple[Menu, ...]
-    labels: tuple[str, ...]  # the names of c0, c1, …
+    across: str  # the label whose values are names along x, or "" …
+    down: str  # … and along y
     drawn: int
-    missing: int
     columns: int  # facets side by side; 0: a single panel
     gutter: int  # the width in pixels that the labels of the vertical axis want …
     legend_entry: int  # … and that the longest name in the legend wants
+
+    def whole(self) -> dict[str, Any]:
+        """Return the specification with its rows, for those who have no page around it."""
+        return {**self.spec, "datasets": {**self.spec.get("datasets", {}), "rows": self.data.records()}}
+
+    def for_page(self, table: str) -> dict[str, Any]:
+        """Return what `assets/charts.js` reads; the rows are in the data of the table with that id."""
+        place = {name: i for i, name in enumerate(self.data.labels)}
+        return {
+            "spec": self.spec,
+            "table": table,
+            "labels": self.data.labels,
+            "rulers": [place[name] for name in self.data.labels if name in self.data.number_lines],
+            "filters": [
+                [place[name], json_number(value) if isinstance(value, float) else value]
+                for name, value in self.filters.items()
+            ],
+            "menus": [{"title": menu.title, "label": menu.label, "options": menu.options} for menu in self.menus],
+            "across": place.get(self.across, -1),
+            "down": place.get(self.down, -1),
+            "columns": self.columns,
+            "gutter": self.gutter,
+            "legend_entry": self.legend_entry,
+            "numbered": NUMBERED_CELLS,
+        }
 
 
 def chart(figure: Figure, table: FindingTable, *, colours: Colours, width: int | None = None) -> Chart:
     """Draw the figure from its table; without a width the chart takes that of the element it stands in."""
     data = plot_data(figure, table)
-    painter = _Painter(figure=figure, data=data, measure=table.title, colours=colours, width=width)
+    figure, only = _without_lone_row(figure, data)
+    painter = _Painter(
+        figure=figure,
+        only=only,
+        data=data,
+        measure=table.title,
+        colours=colours,
+        width=width,
+        at_once={name: _most_at_once(name, figure, data) for name in (figure.x, figure.y)},
+        crowded=_is_crowded(figure, data),
+    )
+    names = {name: "" if name in data.number_lines else name for name in (figure.x, figure.y)}
     return Chart(
         spec=painter.spec() if data.rows else {},
+        data=data,
+        filters=dict(figure.filters),
         menus=painter.menus(),
-        labels=data.labels,
+        across=names[figure.x],
+        down=names[figure.y],
         drawn=len(data.rows),
-        missing=data.missing,
         columns=len(data.values[figure.column]) if figure.column and data.rows else int(bool(figure.row)),
         gutter=painter.gutter(),
         legend_entry=painter.legend_entry(),
     )
 
 
+def _without_lone_row(figure: Figure, data: PlotData) -> tuple[Figure, str]:
+    """Make of a single row of panels no row, and return its name where the panels say nothing of it."""
+    if not figure.row or not data.rows or len(data.values[figure.row]) > 1:
+        return figure, ""
+    only = label_text(data.values[figure.row][0]) if figure.column else ""
+    return replace(figure, row="", column=figure.column or figure.row), only
+
+
+def _most_at_once(name: str, figure: Figure, data: PlotData) -> int:
+    """Return how many values of a label one choice of the menus shows at most; of a ruler: none."""
+    if name in data.number_lines:
+        return 0
+    seen: dict[tuple[LabelValue, ...], set[LabelValue]] = defaultdict(set)
+    for row in data.rows:
+        seen[tuple(row.labels[menu] for menu in figure.menus)].add(row.labels[name])
+    return max((len(values) for values in seen.values()), default=0)
+
+
+def _is_crowded(figure: Figure, data: PlotData) -> bool:
+    """Tell whether some place along the axis of names has more than one colour, so that they must stand aside."""
+    category = figure.x if figure.y == ESTIMATE else figure.y
+    if figure.color in ("", ESTIMATE, category) or category in data.number_lines:
+        return False
+    place = [name for name in (category, figure.row, figure.column, *figure.menus) if name]
+    colour: dict[tuple[LabelValue, ...], LabelValue] = {}
+    return any(
+        colour.setdefault(tuple(row.labels[name] for name in place), row.labels[figure.color])
+        != row.labels[figure.color]
+        for row in data.rows
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Painter:
     figure: Figure
+    only: str  # to which value of a label all panels belong
     data: PlotData
     measure: str  # what the estimate is, in words
     colours: Colours
     width: int | None
+    at_once: dict[str, int]  # how many names an axis shows at most
+    crowded: bool  # colours stand side by side
 
     # ---- the whole ---------------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Any]:
         whole = alt.layer(*self.layers()).properties(**self.size())
         facets = {
-            name: channel(f"{self.data.field(label)}:N", title=self.title(label), sort=self.order(label))
-            for name, label, channel in (
-                ("row", self.figure.row, alt.Row),
-                ("column", self.figure.column, alt.Column),
+            name: channel(
+                f"{self.data.field(label)}:N",
+                title=self.title(label) + (f" ({self.only})" if self.only else ""),
+                sort=self.order(label),
+                header=header,
+            )
+            for name, label, channel, header in (
+                # above its panels the name of a row has room; beside them it is cut off or covers the next one
+                ("row", self.figure.row, alt.Row, alt.Header(labelOrient="top", labelAnchor="start")),
+                ("column", self.figure.column, alt.Column, alt.Header()),
             )
             if label
         }
@@ -88,14 +173,13 @@ class _Painter:
         spec["config"] = _config(self.colours)
         if self.width:
             spec["config"]["legend"]["columns"] = max(1, self.width // self.legend_entry())
-        spec.setdefault("datasets", {})["rows"] = self.records()
         return spec
 
     def menus(self) -> tuple[Menu, ...]:
         return tuple(
             Menu(
                 title=self.title(name),
-                order=self.data.order_field(name),
+                label=self.data.labels.index(name),
                 options=tuple(label_text(value) for value in self.data.values[name]),
             )
             for name in self.figure.menus
@@ -104,14 +188,28 @@ class _Painter:
 
     def size(self) -> dict[str, Any]:
         faceted = bool(self.figure.row or self.figure.column)
-        width: int | str = self.width or ("container" if not faceted else 220)  # the page fits facets to its width
-        if self.width and self.figure.column:
-            width = max(120, self.width // len(self.data.values[self.figure.column]))
+        # the page fits panels to its width
+        width: int | str = self.panel_width or (220 if faceted else "container")
         if self.figure.y in self.data.number_lines:
-            return {"width": width, "height": 180 if faceted else 300}
+            return {"width": width, "height": self.ruler_height}
+        return {"width": width, "height": alt.Step(self.step, **{"for": "position"})}
+
+    @property
+    def step(self) -> int:
+        """The pixels for each name down the chart."""
         side_by_side = len(self.data.values[self.figure.color]) if "yOffset" in self.offset() else 1
-        step = max(15 if self.tall else STEP[self.figure.mark], 9 * side_by_side + 6)
-        return {"width": width, "height": alt.Step(step, **{"for": "position"})}
+        return max(15 if self.tall else STEP[self.figure.mark], 9 * side_by_side + 6)
+
+    @property
+    def panel_width(self) -> int:
+        """The pixels of one panel on paper; 0 on the page, which knows them when it draws."""
+        if not self.width or not self.figure.column:
+            return self.width or 0
+        return max(120, self.width // len(self.data.values[self.figure.column]))
+
+    @property
+    def ruler_height(self) -> int:
+        return 180 if self.figure.row or self.figure.column else 300
 
     def gutter(self) -> int:
         if self.figure.y in self.data.number_lines or not self.data.rows:
@@ -124,8 +222,7 @@ class _Painter:
 
     @property
     def tall(self) -> bool:
-        y = self.figure.y
-        return y not in self.data.number_lines and len(self.data.values[y]) > TALL
+        return self.at_once[self.figure.y] > TALL
 
     @property
     def upright(self) -> bool:
@@ -146,9 +243,8 @@ class _Painter:
             case "lines":
                 return [*self.lines(base), *self.reference_line()]
             case "scatter":
-                points = base.mark_point(tooltip=_ROW, filled=True, size=48, opacity=0.8).encode(
-                    color=self.colour()
-                )
+                points = base.mark_point(tooltip=_ROW, filled=True, size=48, opacity=0.8)
+                points = points.encode(color=self.colour(), **self.offset())
                 measured = ESTIMATE in (self.figure.x, self.figure.y)
                 behind = self.error_bars(base, self.colour(), opacity=0.35) if measured else []
                 return [*behind, points, *self.reference_line()]
@@ -170,7 +266,7 @@ class _Painter:
         opacity = 1 if len(self.data.rows) <= BEADS else 0  # unseen points still answer to the pointer
         order = alt.Order(f"{self.data.field(along) if ruler else self.data.order_field(along)}:Q")
         return [
-            *(self.band(base) if ruler else self.error_bars(base, self.colour())),
+            *(self.band(base) if ruler else self.error_bars(base, self.colour(), aside=False)),
             base.mark_line(strokeWidth=2).encode(color=self.colour(), order=order),
             base.mark_point(tooltip=_ROW, filled=True, size=36, opacity=opacity).encode(color=self.colour()),
         ]
@@ -185,10 +281,12 @@ class _Painter:
         return [whole.encode(x=self.axis(alt.X, ESTIMATE, field="low"), x2="high:Q")]
 
     def error_bars(
-        self, base: alt.Chart, colour: alt.Color | dict[str, Any], *, opacity: float = 0.9
+        self, base: alt.Chart, colour: alt.Color | dict[str, Any], *, opacity: float = 0.9, aside: bool = True
     ) -> list[alt.Chart]:
         return [
-            bars.mark_rule(strokeWidth=1.6, opacity=opacity).encode(color=colour, **self.offset())
+            bars.mark_rule(strokeWidth=1.6, opacity=opacity).encode(
+                color=colour, **(self.offset() if aside else {})
+            )
             for bars in self.from_low_to_high(base)
         ]
 
@@ -203,10 +301,17 @@ class _Painter:
         return [once.mark_rule(strokeDash=[5, 4], strokeWidth=1.2, color=self.colours.faint).encode(**where)]
 
     def cell_numbers(self, base: alt.Chart) -> list[alt.Chart]:
-        if len(self.data.rows) > NUMBERED_CELLS or len(self.data.values[self.figure.x]) > 12:
+        """Return the numbers in the cells of a heat map; the page's script drops them where they are tight."""
+        tight = len(self.data.rows) > NUMBERED_CELLS or self.at_once[self.figure.x] > NUMBERED_ACROSS
+        if self.width and tight:
             return []
-        ink = alt.condition("datum.on_dark", alt.value("#ffffff"), alt.value("#1c1f24"))
-        return [base.mark_text(fontSize=10.5, tooltip=_ROW).encode(text="shown:N", color=ink)]
+        low, high = self.colour_range()
+        dark = f"datum.{ESTIMATE} > {low + 0.6 * (high - low)!r}"
+        if self.figure.reference is not None:
+            dark = f"abs(datum.{ESTIMATE} - {low + 0.5 * (high - low)!r}) > {0.36 * (high - low)!r}"
+        numbers = base.transform_calculate(shown=_TWO_DECIMALS if high - low >= 0.2 else _THREE_DIGITS)
+        ink = alt.condition(dark, alt.value("#ffffff"), alt.value("#1c1f24"))
+        return [numbers.mark_text(fontSize=10.5, tooltip=_ROW).encode(text="shown:N", color=ink)]
 
     # ---- encodings ---------------------------------------------------------------------------------------
 
@@ -223,26 +328,28 @@ class _Painter:
         side = {"orient": "top"} if across and self.tall else {}
         if name in self.data.number_lines:
             from_zero = self.figure.mark == "bars" and self.figure.reference is None
+            title, length = self.title(name), self.panel_width if across else self.ruler_height
             return channel(
                 f"{field or self.data.field(name)}:Q",
-                title=self.title(name),
+                title=textwrap.wrap(title, length // LETTER) if length else title,
                 scale=alt.Scale(zero=from_zero),
-                axis=alt.Axis(tickCount=7, **side),
+                axis=alt.Axis(tickCount=min(7, length // 50) if across and length else 7, **side),
             )
+        # of rows of panels that are too low for it, the titles would run into each other
+        low = not across and bool(self.figure.row) and self.at_once[name] * self.step < LETTER * len(name)
         return channel(
             f"{self.data.field(name)}:N",
-            title=self.title(name),
+            title=None if low else self.title(name),
             sort=self.order(name),
             scale=alt.Scale(padding=0) if self.figure.mark == "heatmap" else alt.Scale(),
-            axis=alt.Axis(labelAngle=-40 if across and len(self.data.values[name]) > 4 else 0, **side),
+            axis=alt.Axis(labelAngle=-40 if across and self.at_once[name] > 4 else 0, **side),
         )
 
     def offset(self) -> dict[str, alt.XOffset | alt.YOffset]:
         """Return what puts the colours of one category side by side."""
-        name = self.figure.color
-        category = self.figure.x if self.upright else self.figure.y
-        if name in ("", ESTIMATE, category) or category in self.data.number_lines:
+        if not self.crowded:
             return {}
+        name = self.figure.color
         channel = alt.XOffset if self.upright else alt.YOffset
         side = channel(f"{self.data.field(name)}:N", sort=self.order(name))
         return {"xOffset" if self.upright else "yOffset": side}
@@ -282,21 +389,16 @@ class _Painter:
         reach = max(abs(value - self.figure.reference) for value in estimates) or 1.0
         return self.figure.reference - reach, self.figure.reference + reach
 
-    def records(self) -> list[dict[str, Any]]:
-        records = self.data.records()
-        if self.figure.mark != "heatmap":
-            return records
-        low, high = self.colour_range()
-        decimals_do = high - low >= 0.2
-        for record in records:
-            value = record[ESTIMATE]
-            place = (value - low) / (high - low)
-            record["shown"] = f"{value:z.2f}".replace("-", "−") if decimals_do else estimate_text(value)
-            record["on_dark"] = place > 0.6 if self.figure.reference is None else abs(place - 0.5) > 0.36
-        return records
-
 
 _ROW = alt.TooltipContent("data")  # the page's own script shows the whole row
+
+# Numbers in cells, as expressions, so that they are no part of the data; the second as `rounding.estimate_text`.
+_TWO_DECIMALS = f"format(datum.{ESTIMATE}, '.2f')"
+_THREE_DIGITS = (
+    f"datum.{ESTIMATE} == 0 ? '0' : abs(datum.{ESTIMATE}) >= 100 ? format(datum.{ESTIMATE}, '.0f') : "
+    f"abs(datum.{ESTIMATE}) < 0.001 ? replace(format(datum.{ESTIMATE}, '.2e'), 'e-', 'e−') : "
+    f"format(datum.{ESTIMATE}, '.3r')"
+)
 
 
 def _config(colours: Colours) -> dict[str, Any]:
@@ -313,6 +415,7 @@ def _config(colours: Colours) -> dict[str, Any]:
             "labelFontSize": 11.5,
             "titleFontSize": 12,
             "labelLimit": 240,
+            "maxExtent": 300,  # above the limit of labels, or the title is written over them
             "titlePadding": 8,
         },
         "axisBand": {"grid": False, "domain": False, "ticks": False, "labelPadding": 6},
@@ -321,10 +424,11 @@ def _config(colours: Colours) -> dict[str, Any]:
             "orient": "top",
             "labelFontSize": 11.5,
             "labelLimit": 200,
+            "titleLimit": 480,
             "symbolSize": 90,
             "symbolOpacity": 1,
         },
-        "header": {**words, "labelFontSize": 12, "labelFontWeight": 600, "labelLimit": 200},
+        "header": {**words, "labelFontSize": 12, "labelFontWeight": 600, "labelLimit": 200, "titlePadding": 2},
         "view": {"stroke": None},
         "scale": {"bandPaddingInner": 0.25},
     }

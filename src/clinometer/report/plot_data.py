@@ -17,7 +17,7 @@ from clinometer.report.rounding import label_text
 from clinometer.types import Figure, Finding, FindingTable
 
 ESTIMATE = "estimate"
-NUMBERS = (ESTIMATE, "low", "high", "p", "q")
+NUMBERS = (ESTIMATE, "low", "high")
 
 LabelValue = str | int | float
 
@@ -41,7 +41,10 @@ class PlotData:
         return f"o{self.labels.index(name)}"
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the rows as Vega reads them; what is no number along an axis is text."""
+        """Return the rows as Vega reads them; what is no number along an axis is text.
+
+        `assets/charts.js` does the same from the data of the page's tables.
+        """
         places = {name: {value: i for i, value in enumerate(values)} for name, values in self.values.items()}
         records = []
         for row in self.rows:
@@ -50,8 +53,7 @@ class PlotData:
                 value = row.labels[name]
                 record[f"c{i}"] = value if name in self.number_lines else label_text(value)
                 record[f"o{i}"] = places[name][value]
-            record.update((name, _short(getattr(row, name))) for name in NUMBERS)
-            record["n"] = row.n
+            record.update((name, _finite(getattr(row, name))) for name in NUMBERS)
             records.append(record)
         return records
 
@@ -119,6 +121,5 @@ def _is_number_line(figure: Figure, name: str, rows: Sequence[Finding]) -> bool:
     return bool(rows) and all(isinstance(row.labels[name], int | float) for row in rows)
 
 
-def _short(value: float) -> float | None:
-    """Keep six digits: more than a screen shows, and a smaller page."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

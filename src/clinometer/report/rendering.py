@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -27,21 +27,26 @@ from clinometer.report.rounding import count_text, size_text
 from clinometer.report.tables import TableView, table_view
 from clinometer.types import MASK, Figure, Findings, FindingTable
 
-SCRIPTS = ("rounding.js", "tables.js", "charts.js")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FigurePart:
-    figure: Figure
-    chart: Chart
-    evidence: Evidence | None
+SCRIPTS = ("rounding.js", "findings.js", "tables.js", "charts.js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TablePart:
+    id: str
     table: FindingTable
     view: TableView
     file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FigurePart:
+    id: str
+    number: str
+    figure: Figure
+    chart: Chart
+    table: _TablePart
+    evidence: Evidence | None
+    same_prompts: _FigurePart | None  # an earlier figure that has shown them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +62,7 @@ def render(page: ReportPage) -> str:
     """Return the whole page as HTML; everything that came from a model, a user or a file is shown as text."""
     style = _asset("report.css")
     scripts = [_vega(), "\n".join(_asset(name) for name in SCRIPTS)]
-    probes = [_probe_part(findings, page) for findings in page.findings]
+    probes = [_probe_part(findings, page, number=i) for i, findings in enumerate(page.findings, start=1)]
     return (
         _templates()
         .get_template("report.html")
@@ -84,27 +89,43 @@ def find_table(figure: Figure, findings: Findings) -> FindingTable:
     return tables[figure.table]
 
 
-def _probe_part(findings: Findings, page: ReportPage) -> _ProbePart:
-    evidence = page.evidence.get(findings.probe, {})
+def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbePart:
     files = page.files.get(findings.probe, {})
     unnamed = ProbeText(title=findings.probe.replace("_", " "), question="", paper="")
+    tables = {
+        table.name: _TablePart(
+            id=f"{number}-{i}", table=table, view=table_view(table), file=files.get(table.name, "")
+        )
+        for i, table in enumerate(findings.tables, start=1)
+    }
     return _ProbePart(
         name=findings.probe,
         text=page.probes.get(findings.probe, unnamed),
         findings=findings,
-        figures=tuple(
-            _FigurePart(
-                figure=figure,
-                chart=chart(figure, find_table(figure, findings), colours=PAGE),
-                evidence=evidence.get(figure.name),
-            )
-            for figure in findings.figures
-        ),
-        tables=tuple(
-            _TablePart(table=table, view=table_view(table), file=files.get(table.name, ""))
-            for table in findings.tables
-        ),
+        figures=tuple(_figure_parts(findings, page, number=number, tables=tables)),
+        tables=tuple(tables.values()),
     )
+
+
+def _figure_parts(
+    findings: Findings, page: ReportPage, *, number: int, tables: Mapping[str, _TablePart]
+) -> Iterator[_FigurePart]:
+    evidence = page.evidence.get(findings.probe, {})
+    shown: list[_FigurePart] = []  # with prompts of their own
+    for i, figure in enumerate(findings.figures, start=1):
+        prompts = evidence.get(figure.name)
+        part = _FigurePart(
+            id=f"{number}-{i}",
+            number=str(i) if len(page.findings) == 1 else f"{number}.{i}",
+            figure=figure,
+            chart=chart(figure, find_table(figure, findings), colours=PAGE),
+            table=tables[figure.table],
+            evidence=prompts,
+            same_prompts=next((other for other in shown if prompts and other.evidence == prompts), None),
+        )
+        if prompts and not part.same_prompts:
+            shown.append(part)
+        yield part
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -132,8 +153,7 @@ def _templates() -> jinja2.Environment:
 
 def _json_block(value: object) -> Markup:
     """Write JSON that cannot end the script element it stands in, whatever text it carries."""
-    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    text = json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 

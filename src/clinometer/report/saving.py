@@ -51,7 +51,7 @@ def save_figures(
                 name += f"-{taken[name]}" if taken[name] > 1 else ""
                 for form in formats:
                     path = folder / f"{name}.{form}"
-                    picture = _picture(drawn.spec, form)
+                    picture = _picture(drawn.whole(), form)
                     try:
                         path.write_bytes(picture)
                     except OSError as error:

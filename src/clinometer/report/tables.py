@@ -1,8 +1,12 @@
-"""Turns a finding table into what the page shows: columns, cells as text, and raw values for the browser."""
+"""Turns a finding table into what the page shows: columns, cells as text, and raw values for the browser.
+
+The raw values stand once on the page, column by column: its tables and its charts read the same ones.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,7 +27,7 @@ Kind = Literal["label", "estimate", "interval", "probability", "count"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of a table in the report; `assets/tables.js` reads the same kinds."""
+    """One column of a table in the report; `assets/findings.js` reads the same kinds and fields."""
 
     title: str
     kind: Kind
@@ -45,7 +49,7 @@ class TableView:
 
     columns: tuple[Column, ...]
     first: tuple[tuple[Cell, ...], ...]
-    data: dict[str, Any]  # for the browser: all rows, unrounded
+    data: dict[str, Any]  # for the browser: all values, unrounded
     total: int
     absent: tuple[str, ...]  # columns in which nothing was computed
 
@@ -73,9 +77,9 @@ def table_view(table: FindingTable) -> TableView:
         columns=columns,
         first=tuple(tuple(_cell(row, column) for column in columns) for row in rows[:FOLDED]),
         data={
-            "kinds": [column.kind for column in columns],
-            "rows": [[_json(row, column) for column in columns] for row in rows],
+            "size": len(rows),
             "folded": FOLDED,
+            "columns": [{"kind": column.kind, **_values(rows, column)} for column in columns],
         },
         total=len(rows),
         absent=tuple(column.title for column, computed in optional.items() if rows and not computed),
@@ -102,8 +106,29 @@ def _raw(value: float) -> str:
     return "not computed" if math.isnan(value) else repr(value)
 
 
-def _json(row: Finding, column: Column) -> object:
-    if column.kind == "interval":
-        return [json_number(row.low), json_number(row.high)]
-    value = row.labels[column.field] if column.kind == "label" else getattr(row, column.field)
-    return json_number(value) if isinstance(value, float) else value
+def _values(rows: Sequence[Finding], column: Column) -> dict[str, Any]:
+    if column.kind == "label":
+        return {"label": _packed([row.labels[column.field] for row in rows])}
+    fields = ("low", "high") if column.kind == "interval" else (column.field,)
+    return {field: _packed([getattr(row, field) for row in rows]) for field in fields}
+
+
+def _packed(values: Sequence[str | int | float]) -> list[Any] | dict[str, list[Any]]:
+    """Return the values for JSON; where many are alike, each of them once and the places of the rows among them.
+
+    >>> _packed(["man", "woman", "man", "man", "man", "man"])
+    {'each': ['man', 'woman'], 'at': [0, 1, 0, 0, 0, 0]}
+    >>> _packed([0.5, 2.0, math.nan])
+    [0.5, 2, None]
+    """
+    plain = [_json(value) for value in values]
+    places = {value: i for i, value in enumerate(dict.fromkeys(plain))}
+    if 3 * len(places) > len(plain):
+        return plain
+    return {"each": list(places), "at": [places[value] for value in plain]}
+
+
+def _json(value: str | int | float) -> object:
+    if not isinstance(value, float):
+        return value
+    return int(value) if value.is_integer() and abs(value) < 1e15 else json_number(value)

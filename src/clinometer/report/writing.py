@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import polars as pl
@@ -41,6 +41,8 @@ def read_page(run: RunFolder, *, probes: Mapping[str, ProbeText]) -> ReportPage:
         seed=str(spec.get("seed", 0)),
         digest=run.findings_digest(),
         models=run.models,
+        beside=run.beside,
+        roles=_roles(run, spec),
         probes=probes,
         findings=found,
         spec=run.spec,
@@ -53,6 +55,21 @@ def read_page(run: RunFolder, *, probes: Mapping[str, ProbeText]) -> ReportPage:
             for findings in found
         },
     )
+
+
+def _roles(run: RunFolder, spec: Mapping[str, Any]) -> dict[str, str]:
+    """Say what each model does in the run; a folder is named by its last part, or with its dtype."""
+    players = {role: [model["name"] for model in models] for role, models in spec.get("roles", {}).items()}
+    found = {}
+    for info in (*run.models, *run.beside):
+        parts = ["audited"] if info in run.models else []
+        parts += [role for role, names in players.items() if any(_is_named(info.name, name) for name in names)]
+        found[info.name] = ", ".join(parts)
+    return found
+
+
+def _is_named(label: str, name: str) -> bool:
+    return label.partition(" (")[0] in (name.partition(" (")[0], PurePath(name).name)
 
 
 def _parsed_spec(run: RunFolder) -> dict[str, Any]:

@@ -2,11 +2,16 @@
 (() => {
   const NARROWEST_FACET = 190;
   const NARROWEST_CELL = 40; // of a heat map with its numbers
+  const LETTER = 6.3; // pixels that a letter of a label takes …
+  const BOLD_LETTER = 6.8; // … and one of a title
+  const PAGE = 50; // names down a chart that are drawn at once …
+  const LONGEST_PAGE = 60; // … unless there are only a few more
   const reveal = document.getElementById("reveal");
   const charts = [...document.querySelectorAll(".chart")];
   const tip = document.getElementById("tip");
   const drawnAt = new Map(); // element -> the width it was drawn at
   const views = new Map(); // element -> what Vega drew in it
+  const rowsOf = new Map(); // element -> the rows of its table that its filters keep
 
   function entries(datum, labels) {
     return [
@@ -44,23 +49,60 @@
     panel.layer = panel.layer.filter((layer) => !reaches(layer));
   }
 
-  function dropTightNumbers(panel, width, rows) {
-    const field = panel.layer[0].encoding.x.field;
-    const cells = new Set(rows.map((row) => row[field])).size;
-    if (width / cells < NARROWEST_CELL) panel.layer = panel.layer.filter((layer) => layer.mark.type !== "text");
+  // Names along x are upright only where they fit; numbers stand in cells that are wide enough and not too many.
+  function fitCells(panel, { across, numbered }, width, rows) {
+    if (across < 0) return;
+    const names = [...new Set(rows.map((row) => row[`c${across}`]))];
+    const room = width / names.length;
+    const fits = names.every((name) => name.length * LETTER < room);
+    for (const { encoding } of panel.layer) if (encoding.x?.axis) encoding.x.axis.labelAngle = fits ? 0 : -40;
+    if (room >= NARROWEST_CELL && rows.length <= numbered) return;
+    panel.layer = panel.layer.filter((layer) => layer.mark.type !== "text");
   }
 
-  function fit({ spec, columns, gutter, legend_entry: entry }, width) {
+  function wrapped(text, letters) {
+    const lines = [""];
+    for (const word of text.split(" ")) {
+      const longer = `${lines.at(-1)} ${word}`.trim();
+      if (longer.length <= letters || !lines.at(-1)) lines[lines.length - 1] = longer;
+      else lines.push(word);
+    }
+    return lines;
+  }
+
+  // Vega drops tick labels that touch and leaves their ticks; a title wider than its axis is cut off.
+  function fitRuler(panel, width) {
+    for (const { encoding: { x } } of panel.layer) {
+      if (x?.title) x.title = wrapped(x.title, width / BOLD_LETTER);
+      if (x?.axis?.tickCount) x.axis.tickCount = Math.min(7, Math.max(2, Math.floor(width / 70)));
+    }
+  }
+
+  // A part of the rows is drawn on the axis of them all.
+  function keepAxis(panel, all) {
+    for (const [side, place] of panel.layer.flatMap(({ encoding }) => Object.entries(encoding))) {
+      if ((side !== "x" && side !== "y") || place.type !== "quantitative") continue;
+      const fields = ["estimate", "low"].includes(place.field) ? ["estimate", "low", "high"] : [place.field];
+      const values = all.flatMap((row) => fields.map((field) => row[field])).filter((value) => value !== null);
+      const [low, high] = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
+      if (low < high && !place.scale?.zero) place.scale = { ...place.scale, domain: [low, high], nice: true };
+    }
+  }
+
+  function fit(chart, rows, width) {
+    const { spec, columns, gutter, legend_entry: entry } = chart;
     const limit = Math.max(80, Math.round(width * 0.3));
     spec.config.axis.labelLimit = Math.min(spec.config.axis.labelLimit, limit);
     spec.config.legend.labelLimit = Math.min(spec.config.legend.labelLimit, width / 2);
+    spec.config.legend.titleLimit = Math.min(spec.config.legend.titleLimit, width - Math.min(gutter, limit) - 20);
     spec.config.legend.columns = Math.max(1, Math.floor((width - Math.min(gutter, limit)) / entry));
-    dropMissingIntervals(columns ? spec.spec : spec, spec.datasets.rows);
+    dropMissingIntervals(columns ? spec.spec : spec, rows);
     if (!columns) {
-      dropTightNumbers(spec, width - Math.min(gutter, limit), spec.datasets.rows);
+      fitCells(spec, chart, width - Math.min(gutter, limit), rows);
+      fitRuler(spec, width - Math.min(gutter, limit));
       return;
     }
-    const left = Math.min(gutter, limit) + (spec.facet.row ? 60 : 20); // labels and titles beside the first panel
+    const left = Math.min(gutter, limit) + (spec.facet.row ? 40 : 20); // labels and titles beside the first panel
     let across = columns;
     if (spec.facet.column && !spec.facet.row && (width - left) / columns < NARROWEST_FACET) {
       across = Math.max(1, Math.floor((width - left) / NARROWEST_FACET));
@@ -68,27 +110,89 @@
       spec.columns = across;
     }
     spec.spec.width = Math.max(110, Math.floor((width - left) / across) - 20);
-    dropTightNumbers(spec.spec, spec.spec.width, spec.datasets.rows);
+    fitCells(spec.spec, chart, spec.spec.width, rows);
+    fitRuler(spec.spec, spec.spec.width);
+  }
+
+  function menu(element, title, options) {
+    const label = document.createElement("label");
+    const select = document.createElement("select");
+    select.append(...options.map((text, i) => new Option(text, i)));
+    select.addEventListener("change", () => draw(element));
+    label.append(title, select);
+    return label;
   }
 
   function addMenus(element, menus) {
-    if (!menus.length || element.querySelector(".menus")) return;
+    if (element.querySelector(".menus")) return;
     const box = document.createElement("div");
     box.className = "menus";
-    for (const { title, options } of menus) {
-      const label = document.createElement("label");
-      const select = document.createElement("select");
-      select.append(...options.map((text, i) => new Option(text, i)));
-      select.addEventListener("change", () => draw(element));
-      label.append(title, select);
-      box.append(label);
-    }
+    box.append(...menus.map(({ title, options }) => menu(element, title, options)));
     element.prepend(box);
   }
 
-  function chosenRows(element, { menus, spec }) {
-    const selects = [...element.querySelectorAll(".menus select")];
-    return spec.datasets.rows.filter((row) => menus.every(({ order }, i) => row[order] === selects[i].selectedIndex));
+  // The places of a label's values, in the order in which the rows name them first.
+  function placesIn(rows, values) {
+    const places = new Map();
+    for (const i of rows) if (!places.has(values[i])) places.set(values[i], places.size);
+    return places;
+  }
+
+  // The rows that the filters keep, and the places of each menu's options.
+  function readRows({ table, filters, menus }) {
+    const { size, labels } = findings.table(table);
+    const kept = [];
+    for (let i = 0; i < size; i += 1) if (filters.every(([label, value]) => labels[label][i] === value)) kept.push(i);
+    return { kept, options: menus.map(({ label }) => placesIn(kept, labels[label])) };
+  }
+
+  // As plot_data.py writes rows for Vega: c0, c1, … are the labels, o0, o1, … their places in this choice.
+  function chosenRows(element, chart) {
+    if (!rowsOf.has(element)) rowsOf.set(element, readRows(chart));
+    const { kept, options } = rowsOf.get(element);
+    const { labels, numbers } = findings.table(chart.table);
+    const choice = [...element.querySelectorAll(".menus > label:not(.page) select")].map((select) => select.selectedIndex);
+    const chosen = kept.filter((i) => chart.menus.every(({ label }, m) => options[m].get(labels[label][i]) === choice[m]));
+    const places = labels.map((values) => placesIn(chosen, values));
+    const number = (value) => (typeof value === "number" ? value : null);
+    const isRuler = labels.map((_, label) => chart.rulers.includes(label));
+    const rows = [];
+    for (const i of chosen) {
+      if (number(numbers.estimate[i]) === null) continue;
+      if (!chart.rulers.every((label) => number(labels[label][i]) !== null)) continue;
+      const row = {};
+      labels.forEach((values, label) => {
+        row[`c${label}`] = isRuler[label] ? values[i] : rounding.label(values[i]);
+        row[`o${label}`] = places[label].get(values[i]);
+      });
+      for (const name of ["estimate", "low", "high", "p", "q"]) row[name] = number(numbers[name]?.[i]);
+      row.n = numbers.n[i];
+      rows.push(row);
+    }
+    return rows;
+  }
+
+  // Hundreds of names down a chart are drawn a page at a time; the reader turns the pages by a menu.
+  function pageOf(element, { down }, rows) {
+    const order = `o${down}`;
+    const names = down < 0 ? [] : [...new Set(rows.map((row) => row[order]))].sort((a, b) => a - b);
+    const pages = [];
+    if (names.length > LONGEST_PAGE)
+      for (let i = 0; i < names.length; i += PAGE) pages.push(`${i + 1}–${Math.min(i + PAGE, names.length)} of ${names.length}`);
+    const options = pages.length ? [...pages, `all ${names.length}`] : [];
+    const before = element.querySelector(".menus .page");
+    if (before?.dataset.options !== options.join()) {
+      before?.remove();
+      if (!options.length) return rows;
+      const turn = menu(element, "rows", options);
+      turn.className = "page";
+      turn.dataset.options = options.join();
+      element.querySelector(".menus").append(turn);
+    }
+    const page = element.querySelector(".menus .page select")?.selectedIndex ?? pages.length;
+    if (page === pages.length) return rows;
+    const shown = new Set(names.slice(page * PAGE, (page + 1) * PAGE));
+    return rows.filter((row) => shown.has(row[order]));
   }
 
   async function embed(element) {
@@ -99,11 +203,14 @@
     addMenus(element, chart.menus);
     views.get(element)?.finalize();
     views.delete(element);
-    chart.spec.datasets.rows = chosenRows(element, chart);
-    plot.textContent = chart.spec.datasets.rows.length ? "" : "nothing to draw for this choice";
+    const all = chosenRows(element, chart);
+    const rows = pageOf(element, chart, all);
+    chart.spec.datasets = { ...chart.spec.datasets, rows };
+    plot.textContent = rows.length ? "" : "nothing to draw for this choice";
     plot.classList.toggle("empty", plot.textContent !== "");
     if (plot.textContent) return;
-    fit(chart, element.clientWidth);
+    if (rows.length < all.length) keepAxis(chart.columns ? chart.spec.spec : chart.spec, all);
+    fit(chart, rows, element.clientWidth);
     const view = await vegaEmbed(plot, chart.spec, {
       actions: false,
       ast: true, // expressions are walked, not evaluated: the page's policy forbids eval

@@ -1,5 +1,6 @@
-// Tables: sort by a click on the header, keep the rows that contain a text, unfold the rest.
+// Tables: when opened, sort by a click on the header, keep the rows that contain a text, unfold the rest.
 (() => {
+  const MORE = 500; // rows that one click adds: tens of thousands at once would halt the page
   const INFINITE = { "∞": Infinity, "−∞": -Infinity };
 
   function sortable(value) {
@@ -17,16 +18,17 @@
   }
 
   function start(part) {
-    const { kinds, rows, folded } = JSON.parse(part.querySelector("script").textContent);
+    const { size, folded, kinds, cells } = findings.table(part.querySelector("script").id);
     const body = part.querySelector("tbody");
     const filter = part.querySelector(".filter");
     const counted = part.querySelector(".counted");
     const unfold = part.querySelector(".unfold");
     const headers = [...part.querySelectorAll("th")];
-    const texts = rows.map((row) => row.map((value, i) => rounding[kinds[i]](value)));
-    const search = texts.map((cells) => cells.join("\n").toLowerCase());
-    let order = rows.map((_, i) => i);
-    let open = false;
+    const everyRow = Array.from({ length: size }, (_, i) => i);
+    const text = (i, column) => rounding[kinds[column]](cells[column][i]);
+    const search = everyRow.map((i) => kinds.map((_, column) => text(i, column)).join("\n").toLowerCase());
+    let order = everyRow;
+    let most = folded;
 
     function line(i) {
       const tr = document.createElement("tr");
@@ -34,9 +36,9 @@
         const td = document.createElement("td");
         td.className = kind;
         const holder = kind === "label" ? document.createElement("bdi") : td;
-        holder.textContent = texts[i][column];
+        holder.textContent = text(i, column);
         if (holder !== td) td.append(holder);
-        else td.title = raw(rows[i][column]);
+        else td.title = raw(cells[column][i]);
         tr.append(td);
       });
       return tr;
@@ -45,21 +47,23 @@
     function show() {
       const wanted = filter.value.trim().toLowerCase();
       const kept = order.filter((i) => search[i].includes(wanted));
-      const shown = open ? kept : kept.slice(0, folded);
+      const shown = kept.slice(0, most);
       body.replaceChildren(...shown.map(line));
-      const found = wanted ? `${rounding.count(kept.length)} of ${rounding.count(rows.length)} rows match; ` : "";
+      const found = wanted ? `${rounding.count(kept.length)} of ${rounding.count(size)} rows match; ` : "";
       counted.textContent = `${found}${rounding.count(shown.length)} shown`;
       unfold.hidden = kept.length <= folded;
-      unfold.textContent = open ? `Show the first ${folded}` : `Show all ${rounding.count(kept.length)}`;
+      if (shown.length === kept.length) unfold.textContent = `Show the first ${folded}`;
+      else if (kept.length <= most + MORE) unfold.textContent = `Show all ${rounding.count(kept.length)}`;
+      else unfold.textContent = `Show ${MORE} more of ${rounding.count(kept.length)}`;
     }
 
     function sort(column) {
       const descending = headers[column].ariaSort === "ascending";
       headers.forEach((header) => header.removeAttribute("aria-sort"));
       headers[column].ariaSort = descending ? "descending" : "ascending";
-      const key = rows.map((row) => sortable(row[column]));
+      const key = cells[column].map(sortable);
       const missing = (i) => key[i] === null;
-      order = rows.map((_, i) => i).sort((a, b) => {
+      order = [...everyRow].sort((a, b) => {
         if (missing(a) || missing(b)) return missing(a) - missing(b); // what was not computed stays last
         return descending ? compare(key[b], key[a]) : compare(key[a], key[b]);
       });
@@ -69,12 +73,16 @@
     headers.forEach((header, column) => header.querySelector("button").addEventListener("click", () => sort(column)));
     filter.addEventListener("input", show);
     unfold.addEventListener("click", () => {
-      open = !open;
+      most = unfold.textContent.startsWith("Show the first") ? folded : most + MORE;
       show();
     });
     part.querySelector(".controls").hidden = false;
     show();
   }
 
-  document.querySelectorAll(".table-part").forEach(start);
+  for (const block of document.querySelectorAll(".table-block:has(.table-part)")) {
+    const begin = () => start(block.querySelector(".table-part"));
+    if (block.open) begin();
+    else block.addEventListener("toggle", begin, { once: true });
+  }
 })();
