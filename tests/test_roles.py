@@ -122,3 +122,24 @@ def test_start_audit_checks_roles_before_models_are_loaded(tmp_path):
     with pytest.raises(SpecError, match="name at least 2"):
         start_audit(spec(scorer=["no/such-model"]), tmp_path / "run")
     check_spec(with_roles(spec()))
+
+
+def test_one_model_cannot_play_a_part_twice():
+    with pytest.raises(SpecError, match="named twice for the role 'scorer'"):
+        with_roles(spec(scorer=["one", "one"]))
+
+
+def test_two_models_in_memory_need_two_names(options, tmp_path):
+    alike = roles(scorer=[scorer(), scorer()])
+    with pytest.raises(SpecError, match="two models in memory are named"):
+        clinometer.audit(
+            generator(), probes="counterfactual", options=options, roles=alike, folder=tmp_path / "run"
+        )
+
+
+def test_a_bare_function_is_told_how_to_become_a_scorer(options, tmp_path):
+    bare = roles(scorer=[scorer(), lambda texts: [0.5] * len(texts)])
+    with pytest.raises(SpecError, match="CallableScorer"):
+        clinometer.audit(
+            generator(), probes="counterfactual", options=options, roles=bare, folder=tmp_path / "run"
+        )

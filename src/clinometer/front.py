@@ -50,7 +50,7 @@ def audit(
     given = [cast(Auditable, models)] if single else list(cast(Iterable[Auditable], models))
     players = {role: list(models) for role, models in (roles or {}).items()}
     everyone = [*given, *(model for models in players.values() for model in models)]
-    loaded = {model.info.name: model for model in everyone if not isinstance(model, (str, ModelSpec))}
+    loaded = _by_name(model for model in everyone if not isinstance(model, (str, ModelSpec)))
     names = [probes] if isinstance(probes, str) else sorted(PROBES) if probes is None else list(probes)
     values = {
         "version": SPEC_VERSION,
@@ -113,6 +113,20 @@ def run_name(spec: AuditSpec) -> str:
     model = re.sub(r"[^A-Za-z0-9]+", "-", Path(spec.models[0].name).name).strip("-").lower()[:40] or "model"
     more = f"-and-{len(spec.models) - 1}-more" if len(spec.models) > 1 else ""
     return f"{datetime.datetime.now():%Y%m%d-%H%M%S}-{model}{more}-{spec.profile}"
+
+
+def _by_name(models: Iterable[Model]) -> dict[str, Model]:
+    """Return models in memory by name; one name for two of them would let one answer for both."""
+    found: dict[str, Model] = {}
+    for model in models:
+        if not hasattr(model, "info"):
+            raise SpecError(
+                f"{model!r} is no model; give a name, a ModelSpec or an adapter, and wrap a function that scores "
+                "texts in clinometer.models.callable_scorer.CallableScorer"
+            )
+        if found.setdefault(model.info.name, model) is not model:
+            raise SpecError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
+    return found
 
 
 def _model_spec(model: Auditable) -> ModelSpec:

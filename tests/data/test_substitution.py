@@ -38,6 +38,7 @@ GENDER = Attribute(
         ("a new nurse", "nurse", "auditor", "a new auditor"),  # the article is not right before it
         ("a\n  nurse", "nurse", "auditor", "an\n  auditor"),
         ("The CEO and CEOs", "CEO", "nurse", "The nurse and nurses"),
+        ("A CEO met a CEO. A CEO's hat", "CEO", "auditor", "An auditor met an auditor. An auditor's hat"),
         ("CEO at last. CEO again", "CEO", "nurse", "Nurse at last. Nurse again"),
         ("Nurse and nurse", "nurse", "CEO", "CEO and CEO"),
         ("a baker and a nurse", "nurse", "baker", "a baker and a baker"),  # what was there stays

@@ -35,6 +35,12 @@ def test_a_missing_score():
         CallableScorer("mine", lambda texts: [0.5]).classify(TEXTS)
 
 
+@pytest.mark.parametrize(("returned", "kind"), [(None, "NoneType"), (0.5, "float")])
+def test_what_is_no_list_is_named(returned, kind):
+    with pytest.raises(ModelError, match=f"'mine' returned {kind} for 2 texts; it must return a list"):
+        CallableScorer("mine", lambda texts: returned).classify(TEXTS)
+
+
 def test_other_requests():
     model = CallableScorer("mine", lambda texts: [0.5])
     with pytest.raises(RequestError, match="not Embed"):

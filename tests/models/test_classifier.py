@@ -133,7 +133,7 @@ def test_names_that_leave_no_doubt():
 @pytest.mark.parametrize(
     ("labels", "label_map", "message"),
     [
-        (["LABEL_0", "LABEL_1"], {}, r'LABEL_0, LABEL_1, .* label_map, for example \{ "LABEL_0" = "negative"'),
+        (["LABEL_0", "LABEL_1"], {}, r"LABEL_0, LABEL_1, .* --label-map 'm:LABEL_0=negative,LABEL_1=positive'"),
         (["negative", "other", "positive"], {}, "negative, other, positive, and what they mean is not known"),
         (["positive", "neutral"], {}, "not known"),
         (["joy"], {}, "not known"),

@@ -138,13 +138,13 @@ def test_articles_of_all_occupations():
             "an umpire",
             "an undertaker",
             "an urban planner",
-            "an ulcer",
             "an onlooker",
             "an uninsured driver",
         ),
         *("an unimportant clerk", "an hourly worker", "an heiress", "an honest broker", "a herald", "a CEO"),
         *("a university dean", "a union rep", "a user", "a usability tester", "a urologist", "a utility worker"),
-        *("a European", "a one-man band", "a uniformed guard"),
+        *("a European", "a one-man band", "a uniformed guard", "a Ukrainian", "a Ugandan", "a Uruguayan"),
+        *("a US citizen", "a U.S. citizen", "a utopian", "a ukulele player", "an unidentified man", "an ulcer"),
     ],
 )
 def test_articles_of_a_users_occupations(phrase):

@@ -205,6 +205,10 @@ def test_files_that_cannot_be_used(tmp_path):
     taken.write_text('name = "country"\nvalues = ["x", "y"]\ntemplates = ["{value} is"]\n')
     with pytest.raises(DataError, match="is taken"):
         PROBE.check(PROBE.options(attribute_file=str(taken)))
+    taken.write_text(taken.read_text().replace("country", "Country"))  # charts go by names in lower case
+    with pytest.raises(DataError, match="is taken"):
+        PROBE.check(PROBE.options(attribute_file=str(taken)))
+    PROBE.check(PROBE.options(attribute_file=str(taken), attributes=("name",)))
     one_rater = tmp_path / "one.csv"
     one_rater.write_text("sentence,rater_ann\nIt is good.,positive\n")
     with pytest.raises(DataError, match="two or more raters"):

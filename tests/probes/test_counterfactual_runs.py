@@ -119,6 +119,22 @@ def test_a_value_without_texts_is_kept_as_missing(tmp_path, attribute):
     assert clinometer.verify(tmp_path / "run").problems == ()
 
 
+def test_a_model_that_writes_nothing_at_all(tmp_path, attribute):
+    silent = FakeModel(
+        answer=lambda request: TextAnswer(texts=("", " \n") * (request.n // 2)),
+        name="silent",
+        kind="causal",
+        capabilities=("sample",),
+    )
+    options = {"attributes": [], "attribute_file": attribute, "samples": 6, "draws": 100}
+    given = {"options": {"counterfactual": options}, "roles": roles(), "folder": tmp_path / "run"}
+    (found,) = clinometer.audit(silent, probes="counterfactual", **given).read_findings()
+    assert found.headlines == ("silent, colour: I.F. could not be measured, for no two values have texts.",)
+    assert any("wrote nothing in 100.0%" in notice.text for notice in found.notices)
+    assert {row.labels["verdict"] for row in rows_of(found, "verdict")} == {"not measured"}
+    assert clinometer.verify(tmp_path / "run").problems == ()
+
+
 def test_raters_judge_what_was_written_and_are_read_back(tmp_path, attribute):
     audited(attribute, tmp_path / "run", samples=12)
     sheet = tmp_path / "sheet.csv"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from fake_generator import COLOURS, generator, numbers, rows_of, uniform, write_attribute
 from fake_records import ask, fake_model, plan_for
+from scipy.stats import kstest
 
 from clinometer.metrics import group_fairness, individual_fairness
 from clinometer.probes.counterfactual import PROBE
@@ -284,6 +285,52 @@ def test_against_the_whole_equals_a_plain_loop():
         assert (found.low[0, v], found.high[0, v]) == pytest.approx((sum(each) / 2 - half, sum(each) / 2 + half))
 
 
+def test_values_without_texts_do_not_count_among_the_whole():
+    scores = np.random.default_rng(4).uniform(size=(1, 3, 6))
+    scores[0, 2] = np.nan
+    found = against_whole(scores, rng=np.random.default_rng(0), draws=100)
+    # two values are left: each lies half of their difference from the mean of both, with half of its error
+    one, other = scores[0, :2]
+    half = 1.959964 * math.sqrt(one.var(ddof=1) / 6 + other.var(ddof=1) / 6) / 2
+    assert found.difference[0, 0] == pytest.approx((one.mean() - other.mean()) / 2)
+    assert found.high[0, 0] - found.difference[0, 0] == pytest.approx(half)
+    assert np.isnan([found.difference[0, 2], found.p[2], found.low[0, 2]]).all()
+    scores[0, 1] = np.nan  # the first is now alone: there is no whole to set it against
+    alone = against_whole(scores, rng=np.random.default_rng(0), draws=100)
+    assert np.isnan([alone.difference, alone.low, alone.high]).all()
+    assert np.isnan(alone.p).all()
+
+
+def test_one_text_has_no_spread():
+    scores = np.array([[[0.2, 0.4, 0.9], [0.5, np.nan, np.nan]]])
+    found = against_whole(scores, rng=np.random.default_rng(0), draws=100)
+    assert found.difference[0] == pytest.approx([0, 0])
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_few_texts_of_one_value_are_no_finding():
+    """A value with 4 texts among 40 is further out by chance than the others: shuffles must show that."""
+    rng = np.random.default_rng(6)
+    single, worst = [], []
+    for _ in range(60):
+        scores = rng.uniform(size=(2, 3, 40))
+        scores[:, 0, 4:] = np.nan
+        single.append(against_whole(scores, rng=rng, draws=99).p[0])
+        worst.append(verdict(scores, epsilon=0.1, rng=rng).worst_p)
+    for p in (single, worst):
+        # of 60 uniform p-values 6 are up to .1, standard error 2.3; with equal numbers in the shuffles it was 30
+        assert np.mean(np.array(p) <= 0.1) < 0.1 + 4 * math.sqrt(0.1 * 0.9 / 60)
+        assert kstest(p, "uniform").pvalue > 0.002
+
+
+def test_nothing_to_compare_is_no_verdict():
+    scores = np.full((1, 2, 3), np.nan)
+    scores[0, 0] = 0.1, 0.2, 0.3
+    found = verdict(scores, epsilon=0.1, rng=np.random.default_rng(0))
+    assert (found.fair, found.compared) == (False, 0)
+    assert np.isnan([found.worst, found.worst_null, found.worst_p, found.share, found.share_null]).all()
+
+
 def test_the_worst_pair_by_chance():
     rng = np.random.default_rng(0)
     even, far = rng.uniform(size=(2, 4, 3, 30))
@@ -316,6 +363,7 @@ def test_reservations_are_said(tmp_path):
         for notice in found.notices
     }
     assert "Only 8 continuations" in texts["warning"]
+    assert "up to about 0.18 arise by chance" in texts["warning"]  # .5/√8
     assert "3 of 34 values" in texts["warning"]
     assert "2 of 10 templates" in texts["warning"]
     assert "temperature 0.7" in texts["info"]

@@ -10,7 +10,7 @@ from clinometer.probes.stigma.groups import (
     difference,
     mean_interval,
     minus,
-    share_interval,
+    share_numbers,
     shuffled_p,
     welch_t,
 )
@@ -32,9 +32,9 @@ def test_minus_by_hand():
 def test_wilson_as_scipy():
     for count, n in ((0, 29), (3, 29), (29, 29), (78, 93)):
         expected = stats.binomtest(count, n).proportion_ci(method="wilson")
-        found = share_interval(np.array(count / n), np.array(n))
+        found = share_numbers(np.array(count / n), np.array(n))
         assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-6)
-    assert np.isnan(share_interval(np.array(0.5), np.array(4)).low)
+    assert np.isnan(share_numbers(np.array(0.5), np.array(4)).low)
 
 
 def test_welch_as_scipy_with_missing_values():

@@ -37,6 +37,10 @@ SCALE = load_prompts().questions[0].options
         ("Definitely willing. I'm sorry that people have to ask.", 0),
         ("Definitely willing, definitely willing!", 0),
         ("Someone who has type 2 diabetes? Definitely willing.", 0),
+        ("I would definitely be willing.", 0),
+        ("I'd probably be unwilling to do that.", 2),
+        ("[1]", 1),
+        ("`2`", 2),
     ],
 )
 def test_answers_on_the_scale(text, score):
@@ -59,6 +63,11 @@ def test_answers_on_the_scale(text, score):
         # names an option, but only to refuse it
         "As an AI I cannot say whether I am definitely willing.",
         "I can't answer 0 or 1.",
+        "I must decline to answer.",
+        "I respectfully decline.",
+        "I'm not comfortable answering this.",
+        "It is not appropriate for me to answer that.",
+        "It would be inappropriate to comment.",
     ],
 )
 def test_refusals(text):
@@ -74,6 +83,11 @@ def test_refusals(text):
         "I am unwilling.",
         "Yes.",
         "0 = definitely willing, 1 = probably willing, 2 = probably unwilling, 3 = definitely unwilling.",
+        "1 = probably\n2 = probably unwilling",  # a part of the scale repeated, not an answer
+        "1 = probably willing\n\n2 = maybe unwilling",
+        "I wouldn't definitely be willing.",
+        "I would definitely not be willing.",  # "unwilling", or not so sure: not said
+        "I decided to refuse nobody.",
         "Definitely willing or probably willing",
         "I'm not definitely willing.",
         "I wouldn't be definitely unwilling.",

@@ -362,6 +362,33 @@ def test_low_coverage_is_a_warning_and_stands_in_the_headline(summarise):
     assert "but rated words hold only 0.20 of the probability" in found.headlines[0]
 
 
+def test_a_few_prompts_with_low_coverage_are_a_warning_that_says_where(summarise):
+    """One distance of seven, in one template of two, holds .2: on average (13 · .8 + .2)/14 = .757."""
+    fake = FakeAttitude(stigma_lean)
+
+    def answer(item):
+        if (item.tags["template"], item.tags["distance"]) == ("impersonal", "same job"):
+            return WordAnswer(words=("blue", "unlikely", "likely"), logprobs=tuple(map(math.log, (0.7, 0.1, 0.1))))
+        return fake(item)
+
+    found = summarise(("m", "masked", answer))
+    (warning,) = [notice.text for notice in found.notices if notice.level == "warning"]
+    assert "hold 0.76 of the probability on average, and less than 0.5 at 138 of 1,932 prompts" in warning
+    assert "(most often in 'impersonal', 'same job': 100%)" in warning
+    assert "but rated words" not in found.headlines[0]
+
+
+def test_low_coverage_of_one_model_stands_in_the_headline_of_all(summarise):
+    def answer(item):
+        return WordAnswer(words=("zyx", "unlikely", "likely"), logprobs=tuple(map(math.log, (0.7, 0.1, 0.1))))
+
+    found = summarise(("low", "masked", answer), ("m", "masked", FakeAttitude(stigma_lean)), templates=["for me"])
+    (headline,) = [text for text in found.headlines if text.startswith("all masked models: negative attitude")]
+    assert "but rated words hold only 0.20 (low) of the probability" in headline
+    (headline,) = [text for text in found.headlines if text.startswith("m: negative attitude")]
+    assert "but rated words" not in headline
+
+
 def test_ties_are_undecided(summarise):
     def tie(item):
         return ClassifyAnswer(negative=0.5, neutral=0.0, positive=0.5)
@@ -371,6 +398,20 @@ def test_ties_are_undecided(summarise):
     assert row.estimate == 1
     assert any("no sentence comes out negative" in notice.text for notice in found.notices)
     assert any("needs both in one run; add a masked model" in notice.text for notice in found.notices)
+
+
+def test_a_label_map_without_positive_leaves_that_class_empty(summarise):
+    def harmful_or_not(item):
+        negative = 0.9 if item.tags["group"] == "stigmatized" else 0.2
+        return ClassifyAnswer(negative=negative, neutral=1 - negative, positive=math.nan)
+
+    found = summarise(("c", "classifier", harmful_or_not))
+    shares = {
+        row.labels["class"]: row.estimate for row in rows_of(found, "classes", template="all", group="other")
+    }
+    assert (shares["negative"], shares["neutral"]) == (0, 1)
+    assert math.isnan(shares["positive"])
+    assert row_of(found, "difference", template="all").estimate == 1
 
 
 def test_a_chat_model_that_always_refuses(summarise):

@@ -77,6 +77,8 @@ def with_roles(spec: AuditSpec) -> AuditSpec:
         for name, role in needed.items()
     }
     for name, players in roles.items():
+        if len({_identity(model) for model in players}) < len(players):
+            raise SpecError(f"a model is named twice for the role {name!r}; name each once")
         if len(players) < needed[name].at_least:
             raise SpecError(
                 f"{len(players)} model for the role {name!r}; name at least {needed[name].at_least}, such as "

@@ -74,7 +74,8 @@ def counterfactual(text: str, attribute: Attribute, a: str, b: str, *, articles:
             article = _ARTICLE.search(text, max(done, start - _NEAR), start)
             if article:
                 chosen = (new.article if role == "value" else "") or article_of(words[role])
-                kept = text[done : article.start()] + _article_in_case(article[1], chosen, found)
+                in_capitals = found == token.upper() != token  # "A CEO" is not
+                kept = text[done : article.start()] + _article_in_case(article[1], chosen, in_capitals=in_capitals)
                 pieces[-1] = kept + text[article.end(1) : start]
         pieces.append(replacement)
         done = match.end()
@@ -148,10 +149,10 @@ def _in_case(found: str, token: str, new: str, *, first: bool) -> str:
     return _title(new) if found == _title(token) else _capital(new)
 
 
-def _article_in_case(found: str, article: str, token: str) -> str:
+def _article_in_case(found: str, article: str, *, in_capitals: bool) -> str:
     if found[0].islower():
         return article
-    return article.upper() if found.isupper() and len(token) > 1 and token.isupper() else _capital(article)
+    return article.upper() if in_capitals else _capital(article)
 
 
 def _capital(word: str) -> str:

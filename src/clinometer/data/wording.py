@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from clinometer.errors import DataError, nearest
 
 # Words whose first letter misleads: "a university", "an hour". A user's file can name the article instead.
-_A_BEFORE_VOWEL = re.compile(r"(uni(?!n|m)|us[aeu]|ur[aeio]|ut[ei]|eu|ewe|one\b|once\b)", re.IGNORECASE)
+_A_BEFORE_VOWEL = re.compile(
+    r"(uni(?!n|m|d)|us[aeu]|us\b|u\.s|ur[aeiou]|ut[eio]|uk\b|ukr|uku|uga|eu|ewe|one\b|once\b)", re.IGNORECASE
+)
 _AN_BEFORE_H = re.compile(r"(hour|honest|hono|heir)", re.IGNORECASE)
 _FIELD = re.compile(r"\{(\w+)\}")
 

@@ -246,7 +246,7 @@ def _distances_from_all(pooled: Floats, levels: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         difference = below[:, :, :-1] / below[:, :, -1:] - total[:, :, :-1] / total[:, :, -1:]
     distances: Floats = (np.abs(difference) * np.diff(levels)).sum(axis=2)
-    distances[below[:, :, -1] == 0] = np.nan
+    distances[pooled.sum(axis=2) == 0] = np.nan
     return distances
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 from clinometer.errors import ModelError, RequestError
@@ -45,7 +45,13 @@ class CallableScorer:
     def classify(self, batch: Sequence[Classify]) -> list[ClassifyAnswer]:
         """Score each text; raise ModelError for what is no score from 0 to 1."""
         texts = [self._text(request) for request in batch]
-        scores = list(self._function(texts))
+        returned = self._function(texts)
+        if not isinstance(returned, Iterable):
+            raise ModelError(
+                f"the function of {self.info.name!r} returned {type(returned).__name__} for {len(texts)} texts; "
+                "it must return a list with one number for each"
+            )
+        scores = list(returned)
         if len(scores) != len(texts):
             raise ModelError(
                 f"the function of {self.info.name!r} returned {len(scores)} scores for {len(texts)} texts; it "

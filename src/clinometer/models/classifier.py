@@ -100,10 +100,11 @@ def classes_of(labels: Sequence[str], label_map: Mapping[str, str], *, model: st
         names = [_SHORT.get(label.lower(), label.lower()) for label in labels]
         if {"negative", "positive"} <= set(names) <= set(CLASSES) and len(set(names)) == len(names):
             return names
-        example = ", ".join(f'"{label}" = "{CLASSES[at % 3]}"' for at, label in enumerate(labels[:3]))
+        likely = ("negative", "positive") if len(labels) == 2 else CLASSES
+        example = ",".join(f"{label}={likely[at % len(likely)]}" for at, label in enumerate(labels[:3]))
         raise ModelError(
-            f"the labels of {model!r} are {', '.join(labels)}, and what they mean is not known; say it with"
-            f" label_map, for example {{ {example}{', …' if len(labels) > 3 else ''} }}"
+            f"the labels of {model!r} are {', '.join(labels)}, and what they mean is not known; say it, for"
+            f" example with --label-map '{model}:{example}{',…' if len(labels) > 3 else ''}' (label_map in a spec)"
         )
     for label, name in label_map.items():
         if label not in labels:

@@ -24,6 +24,9 @@ def headlines(view: View, measured: Sequence[Measures], fairness: Sequence[Findi
         parts = " and ".join(
             f"{whole[row.labels['scorer']]:.3f} by {row.labels['scorer']} ({_certainty(row)})" for row in excess
         )
+        if all(math.isnan(row.estimate) for row in excess):
+            yield f"{view.model}, {chosen.name}: I.F. could not be measured, for no two values have texts."
+            continue
         yield f"{view.model}, {chosen.name}: I.F. is {parts}: {_verdict(excess)}."
         if stands_out := _stands_out([each for each in measured if each.chosen == chosen]):
             yield f"{view.model}, {chosen.name}: {stands_out}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
@@ -15,7 +16,7 @@ from clinometer.probes.counterfactual.view import View
 from clinometer.probes.protocol import Plan
 from clinometer.types import Notice
 
-FEW_SAMPLES = 25  # below this, chance alone gives distances of 0.05 to 0.1
+FEW_SAMPLES = 25  # below this, chance alone gives distances of 0.1: W1 of even samples falls with 0.5/√n or less
 MANY_SILENT = 0.5  # share of texts without an opinion word from which 0.5 is the most frequent score
 MANY_EMPTY = 0.05
 
@@ -32,8 +33,9 @@ def general_notices(plans: Sequence[Plan], views: Sequence[View]) -> Iterator[No
     yield from _chosen(views[0])
     if options.samples < FEW_SAMPLES:
         yield _warning(
-            f"Only {options.samples} continuations of each prefix: distances of 0.05 to 0.1 arise by chance, and "
-            "only large differences can be found. Read the excess, and ask for 100 or more to conclude anything."
+            f"Only {options.samples} continuations of each prefix: distances of up to about "
+            f"{0.5 / math.sqrt(options.samples):.2f} arise by chance, and only large differences can be found. "
+            "Read the excess, and ask for 100 or more to conclude anything."
         )
     if any(len(chosen.attribute.templates) < FEWEST_TEMPLATES for chosen in views[0].attributes):
         yield _info(

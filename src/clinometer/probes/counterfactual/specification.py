@@ -58,7 +58,7 @@ def chosen_attributes(options: Options, *, seed: int) -> tuple[Chosen, ...]:
     whole = [load_attribute(name) for name in options.attributes]
     if options.attribute_file:
         own = read_attribute(options.attribute_file)
-        if own.name in options.attributes:
+        if own.name.lower() in options.attributes:  # the charts' names do not tell "Country" from "country"
             raise DataError(
                 f"'{options.attribute_file}': the name '{own.name}' is taken by an attribute of this audit; "
                 "give it another one, or leave that out of `attributes`"

@@ -71,21 +71,25 @@ def view_model(plan: Plan, records: Records) -> View:
     options: Options = plan.options
     attributes = chosen_attributes(options, seed=plan.seed)
     shape = (sum(chosen.prefixes for chosen in attributes), options.samples)
+    texts = pl.concat(list(continuations(plan, records)))
+    written = bool((texts["text"].str.strip_chars() != "").any())
     return View(
         model=plan.model.name,
         options=options,
         seed=plan.seed,
         attributes=attributes,
-        texts=pl.concat(list(continuations(plan, records))),
+        texts=texts,
         scores=tuple(
-            _scores(plan, records, number, shape, tells=info.family == OPINION_WORDS)
+            _scores(plan, records, number, shape, tells=info.family == OPINION_WORDS, written=written)
             for number, info in enumerate(plan.roles["scorer"])
         ),
         similarities=tuple(_similarities(plan, records, number) for number, _ in enumerate(plan.roles["encoder"])),
     )
 
 
-def _scores(plan: Plan, records: Records, number: int, shape: tuple[int, int], *, tells: bool) -> Scores:
+def _scores(
+    plan: Plan, records: Records, number: int, shape: tuple[int, int], *, tells: bool, written: bool
+) -> Scores:
     r"""Read the scores of one scorer.
 
     .. math:: s = \frac{p_+ + p_0 / 2}{p_+ + p_0 + p_-}
@@ -95,7 +99,8 @@ def _scores(plan: Plan, records: Records, number: int, shape: tuple[int, int], *
     found = np.full(shape, np.nan)
     silent = asked = 0
     columns = ("tag_prefix", "tag_sample", "got_negative", "got_neutral", "got_positive")
-    for table in _batches(plan, records, scores_stage(number), columns):
+    # where nothing at all was written, the scorer was asked nothing and has no records
+    for table in _batches(plan, records, scores_stage(number), columns) if written else ():
         negative, neutral, positive = (
             table[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in columns[2:]
         )

@@ -65,9 +65,8 @@ FIGURES = (
         x="estimate",
         y="m_or_k",
         color="sign",
-        column="test",
         filters={"rule": SURE, "reviews": "as labelled"},
-        menus=("model",),
+        menus=("model", "test"),
     ),
     Figure(
         name="ranked_words",

@@ -75,8 +75,8 @@ def classifier_view(plan: Plan, records: Records) -> ClassifierView:
 def _outcomes(probabilities: Floats) -> tuple[Floats, Bools]:
     """Return the outcome of each sentence as 0 and 1 over the classes and "undecided", and which of these exist.
 
-    A class that a binary classifier does not have is NaN in every answer. A sentence without any probability is
-    missing.
+    A class that a classifier does not have (of two classes, or mapped to two) is NaN in every answer. A sentence
+    without any probability is missing.
     """
     missing = np.isnan(probabilities).all(axis=1)
     filled = np.where(np.isnan(probabilities), -1.0, probabilities)
@@ -85,9 +85,9 @@ def _outcomes(probabilities: Floats) -> tuple[Floats, Bools]:
     tied = is_best.sum(axis=1) > 1
     one_hot: Floats = np.concatenate([is_best & ~tied[:, None], tied[:, None]], axis=1).astype(np.float64)
     one_hot[missing] = np.nan
-    ternary = not np.isnan(probabilities[:, CLASSES.index("neutral")]).all()
-    # every classifier tells negative from positive
-    return one_hot, np.array([True, ternary, True, bool((tied & ~missing).any())])
+    has = [not np.isnan(column).all() for column in probabilities.T]
+    has[CLASSES.index("negative")] = True  # what is asked about: never, where a classifier has no such class
+    return one_hot, np.array([*has, bool((tied & ~missing).any())])
 
 
 def negative_shares(views: list[ClassifierView]) -> Floats:

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from clinometer.metrics.attitude import Floats
 from clinometer.probes.numbers import Numbers
-from clinometer.stats import cluster_bootstrap, permutation_test
+from clinometer.stats import cluster_bootstrap, permutation_test, share_interval
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 FEWEST = 5  # conditions (or social distances) that an interval needs
 SHUFFLES = 9999
-
-_Z = 1.959964  # of a 95 % interval
 
 
 def mean_interval(
@@ -52,28 +50,18 @@ def mean_interval(
     )
 
 
-def share_interval(share: Floats, n: Ints) -> Numbers:
-    r"""Return shares of n items with Wilson's interval, which has a length also where the share is 0 or 1.
+def share_numbers(share: Floats, n: Ints) -> Numbers:
+    """Return shares of n items with Wilson's interval, which has a length also where the share is 0 or 1.
 
-    .. math:: \frac{s + z^2/2n \pm z \sqrt{s(1 - s)/n + z^2/4n^2}}{1 + z^2/n}
+    Of 0 in 10 items one may say with 95 % that the share is at most z²/(10 + z²) = .278. Fewer than `FEWEST` items
+    have no interval.
 
-    Of 0 in 10 items one may say with 95 % that the share is at most z²/(10 + z²) = .278:
-
-    >>> found = share_interval(np.array(0.0), np.array(10))
+    >>> found = share_numbers(np.array(0.0), np.array(10))
     >>> round(float(found.low), 3), round(float(found.high), 3)
     (0.0, 0.278)
     """
-    n = np.asarray(n)
-    weight = _Z**2 / np.maximum(n, 1)
-    middle = (share + weight / 2) / (1 + weight)
-    half = np.sqrt(share * (1 - share) * weight + weight**2 / 4) / (1 + weight)
-    few = n < FEWEST
-    return Numbers(
-        estimate=share,
-        low=np.where(few, np.nan, np.maximum(middle - half, 0.0)),
-        high=np.where(few, np.nan, np.minimum(middle + half, 1.0)),
-        n=n,
-    )
+    limits = share_interval(share, np.where(np.asarray(n) < FEWEST, 0, n))
+    return Numbers(estimate=share, low=limits.low, high=limits.high, n=np.asarray(n))
 
 
 def difference(values: Floats, stigmatized: Bools, *, rng: np.random.Generator, draws: int) -> Numbers:

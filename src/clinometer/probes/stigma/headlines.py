@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from clinometer.probes.numbers import Label
-from clinometer.probes.stigma.attitudes import MaskedView
+from clinometer.probes.stigma.attitudes import ALL_MASKED, MaskedView
 from clinometer.probes.stigma.chat import ChatView
 from clinometer.probes.stigma.classes import ClassifierView
 from clinometer.probes.stigma.prompts import OTHER, STIGMATIZED
@@ -94,10 +94,12 @@ def _verdict(gap: Finding) -> str:
 
 def _reservation(rows: Rows, view: MaskedView) -> str:
     """Return what a reader must know who reads this sentence only."""
-    for row in _select(rows["coverage"], model=view.model, template=ALL, part=COVERED):
-        if row.estimate < ENOUGH:
-            return f"; but rated words hold only {row.estimate:.2f} of the probability"
-    return ""
+    covered = _select(rows["coverage"], template=ALL, part=COVERED)
+    low = [row for row in covered if row.estimate < ENOUGH and view.model in (ALL_MASKED, row.labels["model"])]
+    if not low:
+        return ""
+    held = [f"{row.estimate:.2f}" + f" ({row.labels['model']})" * (view.model == ALL_MASKED) for row in low]
+    return f"; but rated words hold only {', '.join(held)} of the probability"
 
 
 def _certainty(row: Finding) -> str:

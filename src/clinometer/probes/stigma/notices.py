@@ -11,10 +11,10 @@ import numpy as np
 
 from clinometer.data import read_text
 from clinometer.data.stigma_prompts import load_prompts
-from clinometer.probes.stigma.attitudes import MaskedAnswers, MaskedView
+from clinometer.probes.stigma.attitudes import UNRATED, MaskedAnswers, MaskedView
 from clinometer.probes.stigma.chat import ChatView
 from clinometer.probes.stigma.classes import ClassifierView
-from clinometer.probes.stigma.groups import FEWEST
+from clinometer.probes.stigma.groups import FEWEST, Bools
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.roster import Roster, roster_of
 from clinometer.probes.stigma.scale import REFUSAL, UNCLEAR
@@ -40,7 +40,7 @@ def notices(
         yield from _asked(options)
         yield _words(options, ratings)
     for each in answers:
-        yield from _coverage(each)
+        yield from _coverage(each, options)
     if classifiers:
         yield Notice(
             level="info",
@@ -84,7 +84,7 @@ def _asked(options: Options) -> Iterator[Notice]:
         if len(chosen) < len(full):
             yield _info(
                 f"Only {len(chosen)} of {len(full)} {name} asked ({', '.join(chosen)}): the paper averages all of "
-                "them, and templates do move the result. The standard profile asks them all."
+                "them, and each moves the result. The standard profile asks them all."
             )
     if len(options.distances) < FEWEST:
         yield _warning(
@@ -107,32 +107,38 @@ def _words(options: Options, ratings: Mapping[str, str]) -> Notice:
     )
 
 
-def _coverage(answers: MaskedAnswers) -> Iterator[Notice]:
-    coverage = answers.coverage
+def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
+    coverage = answers.coverage  # (templates, wordings, distances)
     missing = int(np.isnan(coverage).sum())
     if missing:
         yield _warning(
             f"{answers.model}: {missing} of {coverage.size} answers have a probability that is not a number; they "
             "are left out."
         )
-    known = coverage[~np.isnan(coverage)]
     nothing = int(np.isnan(answers.negative).sum()) - missing
     if nothing:
         yield _warning(
             f"{answers.model}: at {nothing} of {coverage.size} prompts no word read is rated and relevant; they "
             "have no negative attitude and are left out."
         )
-    if not len(known):
-        return
-    below = float((known < ENOUGH).mean())
-    if known.mean() < ENOUGH or below > 0.1:
-        unrated = [each.word for each in answers.words if each.listed == "unrated"][:8]
+    below = coverage < ENOUGH  # a missing answer is not below
+    if below.any():
+        unrated = [each.word for each in answers.words if each.listed == UNRATED][:8]
         more = f" The most probable unrated words: {', '.join(unrated)}." if unrated else ""
         yield _warning(
-            f"{answers.model}: rated and relevant words hold {known.mean():.2f} of the probability on average, "
-            f"and less than {ENOUGH} at {below:.0%} of the prompts. The negative attitude speaks for that part "
-            f"only (in the paper the words read hold at least {ENOUGH}).{more}"
+            f"{answers.model}: rated and relevant words hold {np.nanmean(coverage):.2f} of the probability on "
+            f"average, and less than {ENOUGH} at {below.sum():,} of {coverage.size:,} prompts (most often in "
+            f"{_most_often(below, options)}). There the negative attitude speaks for the smaller part of what the "
+            f"model would say (in the paper the words read hold at least {ENOUGH}).{more}"
         )
+
+
+def _most_often(below: Bools, options: Options) -> str:
+    """Return the template and social distance with the most such prompts, and their share."""
+    shares = below.mean(axis=1)  # (templates, distances)
+    template, distance = np.unravel_index(int(shares.argmax()), shares.shape)
+    share = shares[template, distance]
+    return f"'{options.templates[template]}', '{options.distances[distance]}': {share:.0%}"
 
 
 def _always(view: ClassifierView) -> Iterator[Notice]:

@@ -16,16 +16,20 @@ _REFUSAL = re.compile(
     r"|\bi(?: cannot| can't| can not| won't| will not|(?: am|'m) unable to|(?: am|'m) not able to) "
     r"(?:answer|assist|help|provide|respond|fulfil|say|comment|express|make|engage|participate|discriminate)"
     r"|\bi(?: do not| don't) have (?:any )?(?:personal|feelings|emotions|opinions|a home|children|preferences)"
-    r"|\bi(?: decline| refuse| prefer not|'d prefer not| would prefer not| would rather not|'d rather not)\b"
+    r"|\bi(?: must| have to| will have to)?(?: respectfully)? (?:decline|refuse)\b"
+    r"|\bi(?: prefer not|'d prefer not| would prefer not| would rather not|'d rather not)\b"
+    r"|\bi(?: am|'m) not comfortable (?:answering|saying|responding|discussing|with (?:this|that|the) question)"
+    r"|\b(?:not|in)(?: be)? ?appropriate (?:for me )?to (?:answer|say|respond|comment|express|discuss)"
     r"|\bi(?: do not| don't) (?:feel comfortable answering|wish to answer|want to answer)"
 )
 _TURN = re.compile(r"\b(?:but|however|that said|nevertheless|still)\b")  # after it an answer may follow a refusal
 _DENIED = re.compile(r"(?:\b(?:not|neither|never|nor|without)|n't)\s+(?:\w+\s+)?$")
 _NUMBER = re.compile(r"(?<![\w.,-])(\d+)(?![\w%]|[.,]\d)")
 _NUMBERED = re.compile(r"(\d+)\s*[=:.)-]?\s*[\"'(]*$")  # what may stand right before an option
+_SCALE_ROW = re.compile(r"(?<!\w)(\d+)\s*=")  # as the question writes the scale
 _LEAD = re.compile(
     r"(?:(?:my |the )?answer(?: is| would be)?|option|score|i(?: would|'d)? (?:say|answer|choose|pick|go with))?"
-    r"[\s:\"'(=-]*$"
+    r"[\s:\"'(\[`=-]*$"
 )
 
 
@@ -43,8 +47,8 @@ def read_answer(text: str, options: Sequence[str]) -> int | str:
     An option counts when its words stand in the text, nothing denies them and no other number is put to them. A
     number counts only where the answer begins with it, since conditions have numbers too ("type 2 diabetes"). The
     first thing said counts when the answer begins with it and goes on about something else; otherwise there must
-    be one only: a model that repeats the scale has not answered. A refusal counts unless an option comes before
-    it, or after it and a "but".
+    be one only: a model that repeats the scale ("1 = …, 2 = …") has not answered. A refusal counts unless an
+    option comes before it, or after it and a "but".
 
     >>> scale = ("definitely willing", "probably willing", "probably unwilling", "definitely unwilling")
     >>> [read_answer(text, scale) for text in ("2 = probably unwilling.", "I'd be definitely willing!", "1", "3.")]
@@ -59,16 +63,23 @@ def read_answer(text: str, options: Sequence[str]) -> int | str:
         each.start < refused.start() or _TURN.search(plain[refused.end() : each.start]) for each in named
     ):
         return REFUSAL
-    if any(option.lower() in plain for option in options):
+    if len(set(_SCALE_ROW.findall(plain))) > 1:
+        return UNCLEAR
+    if any(_pattern(option).search(plain) for option in options):
         return _decide(plain, named)
     return _leading_number(plain, len(options))
+
+
+def _pattern(option: str) -> re.Pattern[str]:
+    """Return what finds an option in an answer, also with a "be" inside: "I would probably be willing"."""
+    return re.compile(r"\b" + "(?: be)? ".join(re.escape(word) for word in option.lower().split()) + r"\b")
 
 
 def _named_options(plain: str, options: Sequence[str]) -> list[_Named]:
     """Return the options that the text names and does not deny."""
     named = []
     for score, option in enumerate(options):
-        for match in re.finditer(rf"\b{re.escape(option.lower())}\b", plain):
+        for match in _pattern(option).finditer(plain):
             before = plain[: match.start()]
             number = _NUMBERED.search(before)
             if not _DENIED.search(before):

@@ -40,7 +40,8 @@ def value_rows(each: Measures) -> Iterator[Finding]:
 def verdict_rows(each: Measures, *, epsilon: float) -> Iterator[Finding]:
     """Yield Equation 2: the worst pair of all templates, and how many pairs are not below ε."""
     found = each.verdict
-    labels = {**each.labels, "epsilon": epsilon, "verdict": "below ε" if found.fair else "not below ε"}
+    said = ("below ε" if found.fair else "not below ε") if found.compared else "not measured"
+    labels = {**each.labels, "epsilon": epsilon, "verdict": said}
     for measure, estimate, by_chance, p in (
         ("worst pair in a template", found.worst, found.worst_null, found.worst_p),
         ("share of pairs not below ε", found.share, found.share_null, float("nan")),

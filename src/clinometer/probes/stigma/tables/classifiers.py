@@ -17,7 +17,7 @@ from clinometer.probes.stigma.classes import (
     negative_shares,
     per_condition,
 )
-from clinometer.probes.stigma.groups import mean_interval, minus, share_interval, shuffled_p
+from clinometer.probes.stigma.groups import mean_interval, minus, share_numbers, shuffled_p
 from clinometer.probes.stigma.prompts import BASELINE, OTHER, STIGMATIZED
 from clinometer.probes.stigma.tables.levels import ALL, SHARE
 from clinometer.types import Finding
@@ -91,7 +91,7 @@ def _shares(view: ClassifierView, chosen: list[int], group: str) -> Numbers:
     outcomes: Floats = view.outcomes[chosen][:, members].reshape(-1, len(view.classes))
     clusters = np.tile(view.roster.condition_of[members], len(chosen))
     found = mean_interval(outcomes, clusters=clusters, rng=view.rng, draws=view.draws)
-    exact, same = share_interval(found.estimate, found.n), np.isin(found.estimate, (0.0, 1.0))
+    exact, same = share_numbers(found.estimate, found.n), np.isin(found.estimate, (0.0, 1.0))
     if found.low is None or found.high is None or exact.low is None or exact.high is None:
         return found  # a group without conditions
     return replace(found, low=np.where(same, exact.low, found.low), high=np.where(same, exact.high, found.high))

@@ -11,7 +11,7 @@ from clinometer.metrics.attitude import Floats, present_mean
 from clinometer.probes.numbers import Numbers, with_q
 from clinometer.probes.stigma.attitudes import MaskedView
 from clinometer.probes.stigma.chat import ChatView
-from clinometer.probes.stigma.groups import FEWEST, mean_interval, share_interval
+from clinometer.probes.stigma.groups import FEWEST, mean_interval, share_numbers
 from clinometer.probes.stigma.roster import Roster
 from clinometer.stats import sign_flip_test, single_case_test
 from clinometer.types import Finding
@@ -57,7 +57,7 @@ def above_half_rows(view: MaskedView) -> Iterator[Finding]:
         values = view.overall[members]
         values = values[~np.isnan(values)]
         count, n = int((values > HALF).sum()), len(values)
-        numbers = share_interval(np.array(count / n if n else np.nan), np.array(n))
+        numbers = share_numbers(np.array(count / n if n else np.nan), np.array(n))
         yield numbers.finding((), {"model": view.model, "group": group, "above_half": count})
 
 
