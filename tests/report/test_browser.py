@@ -103,7 +103,9 @@ def open_tables(browser) -> None:
 
 def requested(browser) -> list[str]:
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    urls = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    # the browser's own empty tab, loaded from the browser itself, may still be in the log
+    return [url for url in urls if not url.startswith("chrome://")]
 
 
 def cells(browser, table: int) -> list[list[str]]:
