@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from clinometer.auditing import Execution, Verification, resume_audit, start_audit, verify_audit
+from clinometer.auditing import Execution, Verification, probes_for, resume_audit, start_audit, verify_audit
 from clinometer.engine import Progress
 from clinometer.errors import SpecError
 from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
-from clinometer.probes import PROBES, get_probe
+from clinometer.probes import get_probe
 from clinometer.report import ProbeText
 from clinometer.report import write_report as _write_report
 from clinometer.spec import build
@@ -43,7 +43,8 @@ def audit(
 
     A model is a hub id, a folder, a built-in name, a `ModelSpec`, or any object that follows
     `clinometer.models.protocols` (see `clinometer.models.fake`). `roles` name models that take part without being
-    audited, such as the classifiers that score generated text. Without `probes`, every audit is run; without
+    audited, such as the classifiers that score generated text. Without `probes`, every audit that
+    can ask one of the models is run; without
     `folder`, the run goes to `runs/`, named by date, model and profile.
     """
     single = isinstance(models, (str, ModelSpec)) or hasattr(models, "info")
@@ -51,7 +52,10 @@ def audit(
     players = {role: list(models) for role, models in (roles or {}).items()}
     everyone = [*given, *(model for models in players.values() for model in models)]
     loaded = _by_name(model for model in everyone if not isinstance(model, (str, ModelSpec)))
-    names = [probes] if isinstance(probes, str) else sorted(PROBES) if probes is None else list(probes)
+    if probes is None:
+        names = list(probes_for([_model_spec(model) for model in given], loaded=loaded))
+    else:
+        names = [probes] if isinstance(probes, str) else list(probes)
     values = {
         "version": SPEC_VERSION,
         "probes": names,

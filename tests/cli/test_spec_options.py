@@ -58,3 +58,15 @@ def test_models_beside_the_audited_one_get_their_label_maps():
     assert [model.name for model in found.roles["scorer"]] == ["org/s", "builtin:sentiment"]
     assert dict(found.roles["scorer"][0].label_map) == {"a": "positive"}
     assert set(found.roles) == {"scorer"}
+
+
+@pytest.mark.parametrize(
+    ("models", "audits"),
+    [
+        (["builtin:masked"], {"counterexamples", "sentiment_words", "stereotypes", "stigma"}),
+        (["builtin:opinion-words"], {"stigma"}),
+        (["builtin:masked", "builtin:sentiment"], {"counterexamples", "sentiment_words", "stereotypes", "stigma"}),
+    ],
+)
+def test_without_a_probe_those_are_run_that_can_ask_the_models(models, audits):
+    assert set(spec(models=models, probes=None).probes) == audits

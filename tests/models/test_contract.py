@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from clinometer.errors import RequestError
-from clinometer.models.load import load_model
+from clinometer.models.load import CAPABILITIES, load_model
 from clinometer.models.protocols import METHODS, CanClassify, CanContinue, CanEmbed, CanFill, CanSample, CanScore
 from clinometer.types import MASK, Classify, Embed, Fill, LogLikelihood, ModelSpec, NextWord, Sample
 from tests.models.tiny import CAUSAL, MASKED, PERMUTED
@@ -98,7 +98,7 @@ def assert_same(answers, others, tolerance=1e-5):
 
 def test_offers_what_it_says(model, family):
     assert isinstance(model, CanFill)
-    assert model.info.capabilities == ("fill",)
+    assert model.info.capabilities == CAPABILITIES[model.info.kind] == ("fill",)
     assert model.info.kind == ("permuted" if family == "xlnet" else "masked")
     assert model.info.parameters > 0
     assert all(len(checksum) == 64 for checksum in (model.info.weights, model.info.tokenizer, model.info.code))
@@ -284,7 +284,7 @@ def causal(request, tiny_model, tiny_folder, tiny_tokenizer):
 def test_causal_offers_what_it_says(causal):
     model, _ = causal
     assert model.info.kind == "causal"
-    assert model.info.capabilities == ("next_word", "sample", "log_likelihood")
+    assert model.info.capabilities == CAPABILITIES["causal"] == ("next_word", "sample", "log_likelihood")
     assert all(isinstance(model, protocol) for protocol in (CanContinue, CanSample, CanScore))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -12,7 +12,9 @@ import polars as pl
 
 from clinometer.data.user_folder import added_file
 from clinometer.errors import SpecError, StoreError, nearest
-from clinometer.probes import get_probe
+from clinometer.models.load import capabilities_of
+from clinometer.models.protocols import Model
+from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.spec import build, parse_spec, with_files
 from clinometer.store import INPUTS, RunFolder, StageKey
@@ -28,6 +30,21 @@ def probe_options(probe: Probe, spec: AuditSpec) -> Any:
 def fits(probe: Probe, info: ModelInfo) -> bool:
     """Tell whether a model offers what an audit needs."""
     return bool(set(probe.capabilities) & set(info.capabilities))
+
+
+def probes_for(models: Sequence[ModelSpec], *, loaded: Mapping[str, Model] | None = None) -> tuple[str, ...]:
+    """Return the audits that can ask at least one of the models; `loaded` are those in memory, by name.
+
+    Where there is none, all are returned: the check of a spec then says what each of them would need.
+    """
+    given = loaded or {}
+    offered = {
+        capability
+        for model in models
+        for capability in (given[model.name].info.capabilities if model.name in given else capabilities_of(model))
+    }
+    fitting = tuple(name for name in sorted(PROBES) if offered & set(get_probe(name).capabilities))
+    return fitting or tuple(sorted(PROBES))
 
 
 def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clinometer.errors import SpecError, nearest
-from clinometer.types import SPEC_VERSION, AuditSpec
+from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec
 
 # who is audited when nobody is named, by what the audits need; chat models are slow, and asked only by name
 _DEFAULT_MODELS = {
@@ -47,7 +47,7 @@ def spec_from_options(
     trusted: Sequence[str],
 ) -> AuditSpec:
     """Return the spec that the options describe; `shortcuts` are options that have a flag of their own."""
-    from clinometer.probes import PROBES
+    from clinometer.auditing import probes_for
     from clinometer.spec import build
 
     everyone = list(dict.fromkeys([*models, *(name for players in roles.values() for name in players or ())]))
@@ -60,9 +60,10 @@ def spec_from_options(
         labels = {"label_map": maps[name]} if name in maps else {}
         return {"name": name, "dtype": dtype, "trust_remote_code": name in trusted, **labels}
 
+    audited = [ModelSpec(name=name, trust_remote_code=name in trusted) for name in models]
     values: dict[str, Any] = {
         "version": SPEC_VERSION,
-        "probes": probes or sorted(PROBES),
+        "probes": probes or probes_for(audited),
         "models": [described(name) for name in models],
         "roles": {role: [described(name) for name in players] for role, players in roles.items() if players},
         "profile": profile,

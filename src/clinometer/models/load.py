@@ -24,6 +24,16 @@ _ADAPTERS: dict[ModelKind, tuple[str, str]] = {
     "chat": ("chat", "ChatModel"),
 }
 
+# what the adapter of each kind offers
+CAPABILITIES: dict[ModelKind, tuple[str, ...]] = {
+    "masked": ("fill",),
+    "permuted": ("fill",),
+    "causal": ("next_word", "sample", "log_likelihood"),
+    "classifier": ("classify",),
+    "encoder": ("embed",),
+    "chat": ("ask",),
+}
+
 # How an architecture's name ends tells its head; the first that fits decides.
 _ENDINGS: dict[tuple[str, ...], ModelKind] = {
     ("XLNetLMHeadModel",): "permuted",
@@ -72,6 +82,15 @@ def check_model(spec: ModelSpec) -> None:
         from clinometer.models.source import resolve
 
         resolve(spec)
+
+
+def capabilities_of(spec: ModelSpec) -> tuple[str, ...]:
+    """Return what a model will offer once it is loaded; loads no weights."""
+    if _counts_words(spec) or spec.name == "builtin:sentiment":
+        return CAPABILITIES["classifier"]
+    from clinometer.models.source import resolve
+
+    return CAPABILITIES[kind_of(resolve(spec))]
 
 
 def _counts_words(spec: ModelSpec) -> bool:
