@@ -97,18 +97,25 @@ def main() -> None:
 
 
 def _requests(words: Sequence[str], count: int, tokens: int, *, mixed: bool) -> list[Fill]:
-    """Return requests of reviews and texts whose words are one token each: start, review, text, end."""
+    """Return requests of reviews and texts whose words are one token each: start, review, text, end.
+
+    Words are gone through one after the other and with each all reviews, as one would write the loop.
+    """
     rng = random.Random(0)
-    requests: list[Fill] = []
-    while len(requests) < count:
-        length = rng.randint(tokens // 4, tokens) if mixed else tokens
-        review = rng.choices(words, k=length)
-        contexts = {times: " ".join(review[: length - times - 5]) for times in REPEATED}
-        for word in words[:400]:
-            for times in REPEATED:
-                text = " ".join([word] * times) + f" It was {MASK}"
-                requests.append(Fill(text=text, context=contexts[times], words=LABELS, normalise="words"))
-    return requests[:count]
+    lengths = [rng.randint(tokens // 4, tokens) if mixed else tokens for _ in range(64)]
+    reviews = [rng.choices(words, k=length) for length in lengths]
+    requests = (
+        Fill(
+            text=" ".join([word] * times) + f" It was {MASK}",
+            context=" ".join(review[: len(review) - times - 5]),
+            words=LABELS,
+            normalise="words",
+        )
+        for word in words
+        for times in REPEATED
+        for review in reviews
+    )
+    return list(itertools.islice(requests, count))
 
 
 def _base_shape(folder: Path, words: Sequence[str]) -> Path:

@@ -21,9 +21,7 @@ def audit(
     ] = None,
     probe: Annotated[
         list[str] | None,
-        typer.Option(
-            help="An audit to run; repeatable. Default: all that fit the models.", show_default=False
-        ),
+        typer.Option(help="An audit to run; repeatable. Default: all that fit the models.", show_default=False),
     ] = None,
     profile: Annotated[
         str | None, typer.Option(help="quick, standard or paper. Default: standard.", show_default=False)
