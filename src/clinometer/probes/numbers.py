@@ -52,6 +52,21 @@ def with_q(rows: Iterable[Finding]) -> list[Finding]:
     return [replace(row, q=float(value)) for row, value in zip(given, q, strict=True)]
 
 
+def select(rows: Iterable[Finding], **labels: Label) -> list[Finding]:
+    """Return the rows that have all of these labels."""
+    return [row for row in rows if all(row.labels[name] == value for name, value in labels.items())]
+
+
+def signed(value: float) -> str:
+    """Write a number with its sign, but no sign for what rounds to nothing.
+
+    >>> signed(0.1234), signed(-0.0001)
+    ('+0.123', '0.000')
+    """
+    text = f"{value:+.3f}"
+    return text[1:] if float(text) == 0 else text
+
+
 def model_rng(seed: int, model: str) -> np.random.Generator:
     """Return the generator for one model's numbers: adding a model to a run changes no other model's.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from clinometer.probes.counterexamples.dominances import ALL
 from clinometer.probes.counterexamples.model_findings import ModelFindings
 from clinometer.probes.counterexamples.notices import LITTLE
+from clinometer.probes.numbers import select, signed
 from clinometer.types import Finding
 
 _LEVEL = 0.05  # of q: what a sentence calls a change
@@ -16,12 +17,12 @@ _LEVEL = 0.05  # of q: what a sentence calls a change
 def headlines(found: ModelFindings) -> Iterator[str]:
     """Yield what was found of one model, at the largest k."""
     top = max(found.gendered, default=0)
-    for lean in _select(found.rows["lean"], k=top, kind="base", measure="margin", dominance=ALL):
+    for lean in select(found.rows["lean"], k=top, kind="base", measure="margin", dominance=ALL):
         yield (
             f"{found.model}: at the base prompt, pro- minus anti-stereotypical probability (top {top}) is "
             f"{_number(lean)}: {_verdict(lean)}{_reservation(found, top)}."
         )
-    changes = _select(found.rows["change"], k=top, measure="margin", dominance=ALL)
+    changes = select(found.rows["change"], k=top, measure="margin", dominance=ALL)
     tested = [row for row in changes if not math.isnan(row.q)]
     if tested:
         sure = [row for row in tested if _is_sure(row)]
@@ -35,12 +36,8 @@ def headlines(found: ModelFindings) -> Iterator[str]:
         yield sentence + "."
     elif changes:
         yield f"{found.model}: whether knowledge changes that margin was not tested; the notices say why."
-    for unrelated in _select(changes, kind="unrelated"):
+    for unrelated in select(changes, kind="unrelated"):
         yield f"{found.model}: unrelated knowledge changes it by {_number(unrelated)}."
-
-
-def _select(rows: list[Finding], **labels: str | int) -> list[Finding]:
-    return [row for row in rows if all(row.labels[name] == value for name, value in labels.items())]
 
 
 def _is_sure(row: Finding) -> bool:
@@ -68,20 +65,10 @@ def _reservation(found: ModelFindings, k: int) -> str:
 def _number(row: Finding) -> str:
     if math.isnan(row.estimate):
         return "unknown (no answers)"
-    interval = f"95 % interval {_signed(row.low)} to {_signed(row.high)}"
+    interval = f"95 % interval {signed(row.low)} to {signed(row.high)}"
     if math.isnan(row.low) or math.isnan(row.high):
         interval = "no interval"
     test = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.3f}"
     if math.isnan(row.q):
         test = "not tested"
-    return f"{_signed(row.estimate)} ({interval}, {test})"
-
-
-def _signed(value: float) -> str:
-    """Write a number with its sign, but no sign for what rounds to nothing.
-
-    >>> _signed(0.1234), _signed(-0.0001)
-    ('+0.123', '0.000')
-    """
-    text = f"{value:+.3f}"
-    return text[1:] if float(text) == 0 else text
+    return f"{signed(row.estimate)} ({interval}, {test})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from clinometer.probes.numbers import select
 from clinometer.probes.sentiment_words.calls import ALL_KS, ASSOCIATION, RELATIVE, SHIFT, at_m
 from clinometer.probes.sentiment_words.sense import CONTRAST
 from clinometer.probes.sentiment_words.tables.counts import AS_LABELLED, SHUFFLED
@@ -36,19 +37,19 @@ def headlines(view: View, rows: Mapping[str, Sequence[Finding]]) -> Iterator[str
     caveat = "" if view.interpretable() else _CAVEAT
     counts = rows["biased_words"]
     at = at_m(view.options.main_m)
-    for share in _select(counts, test=ASSOCIATION, m_or_k=at, rule=SURE, sign="either", reviews=AS_LABELLED):
-        (chance,) = _select(counts, test=ASSOCIATION, m_or_k=at, rule=SURE, sign="either", reviews=SHUFFLED)
+    for share in select(counts, test=ASSOCIATION, m_or_k=at, rule=SURE, sign="either", reviews=AS_LABELLED):
+        (chance,) = select(counts, test=ASSOCIATION, m_or_k=at, rule=SURE, sign="either", reviews=SHUFFLED)
         yield (
             f"{view.model}: the association test calls {_percent(share)} of {share.n} neutral words biased ({at}, "
             f"q ≤ {LEVEL}); reviews with shuffled labels give {_shown(chance.estimate)} on average (p = "
             f"{share.p:.3f} for as many){caveat}."
         )
-    for share in _select(counts, test=SHIFT, m_or_k=ALL_KS, rule=SURE, sign="either"):
-        (relative,) = _select(counts, test=RELATIVE, m_or_k=ALL_KS, rule=SURE, sign="either")
+    for share in select(counts, test=SHIFT, m_or_k=ALL_KS, rule=SURE, sign="either"):
+        (relative,) = select(counts, test=RELATIVE, m_or_k=ALL_KS, rule=SURE, sign="either")
         signs = [
             f"{round(each.estimate * each.n)} {sign}"
             for sign in ("positive", "negative")
-            for each in _select(counts, test=SHIFT, m_or_k=ALL_KS, rule=SURE, sign=sign)
+            for each in select(counts, test=SHIFT, m_or_k=ALL_KS, rule=SURE, sign=sign)
         ]
         yield (
             f"{view.model}: the shift test calls {_percent(share)} of {share.n} neutral words biased (q ≤ "
@@ -60,7 +61,7 @@ def headlines(view: View, rows: Mapping[str, Sequence[Finding]]) -> Iterator[str
 def tuning_headlines(rows: Sequence[Finding], views: Mapping[str, View]) -> Iterator[str]:
     """Yield how the number of biased words grew in each tuned checkpoint."""
     for view in views.values():
-        for row in _select(rows, tuned=view.model, m_or_k=at_m(view.options.main_m), rule=SURE, sign="either"):
+        for row in select(rows, tuned=view.model, m_or_k=at_m(view.options.main_m), rule=SURE, sign="either"):
             sensed = view.interpretable() and views[str(row.labels["model"])].interpretable()
             caveat = "" if sensed else _CAVEAT
             yield (
@@ -69,10 +70,6 @@ def tuning_headlines(rows: Sequence[Finding], views: Mapping[str, View]) -> Iter
                 f"({100 * row.estimate:+.1f} percentage points, 95 % interval {100 * row.low:+.1f} to "
                 f"{100 * row.high:+.1f}){caveat}."
             )
-
-
-def _select(rows: Sequence[Finding], **labels: str) -> list[Finding]:
-    return [row for row in rows if all(row.labels[name] == value for name, value in labels.items())]
 
 
 def _percent(row: Finding) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from clinometer.data.counting import counted
+from clinometer.probes.numbers import select
 from clinometer.probes.stereotypes.recall import RANKING_NAMES, RANKINGS
 from clinometer.probes.stereotypes.view import ALL, View
 from clinometer.types import Finding
@@ -23,14 +24,10 @@ def headlines(views: Sequence[View], rows: Mapping[str, list[Finding]]) -> Itera
     yield from _shift(rows.get("shift", []))
 
 
-def _select(rows: Sequence[Finding], **labels: str | int) -> list[Finding]:
-    return [row for row in rows if all(row.labels[name] == value for name, value in labels.items())]
-
-
 def _recall(view: View, rows: Sequence[Finding]) -> Iterator[str]:
     k = min(_K, view.options.top_k)
     # all categories, or the one there is: it comes first
-    found = {str(row.labels["ranking"]): row for row in reversed(_select(rows, model=view.model, k=k))}
+    found = {str(row.labels["ranking"]): row for row in reversed(select(rows, model=view.model, k=k))}
     if found:
         typical, probable = (found[RANKING_NAMES[ranking]] for ranking in RANKINGS)
         yield (
@@ -40,7 +37,7 @@ def _recall(view: View, rows: Sequence[Finding]) -> Iterator[str]:
 
 
 def _negativity(view: View, rows: Sequence[Finding]) -> Iterator[str]:
-    tested = [row for row in _select(rows, model=view.model) if not math.isnan(row.q)]
+    tested = [row for row in select(rows, model=view.model) if not math.isnan(row.q)]
     if not tested:
         yield f"{view.model}: too few attributes are in the emotion lexicon to test the groups."
         return

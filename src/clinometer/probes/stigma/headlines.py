@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from clinometer.probes.numbers import Label
+from clinometer.probes.numbers import select, signed
 from clinometer.probes.stigma.attitudes import ALL_MASKED, MaskedView
 from clinometer.probes.stigma.chat import ChatView
 from clinometer.probes.stigma.classes import ClassifierView
@@ -28,15 +28,15 @@ def headlines(
     for view in masked:
         yield from _masked(rows, view)
     for classifier in classifiers:
-        (gap,) = _select(rows["difference"], model=classifier.model, template=ALL)
-        shares = _select(rows["classes"], model=classifier.model, template=ALL)
+        (gap,) = select(rows["difference"], model=classifier.model, template=ALL)
+        shares = select(rows["classes"], model=classifier.model, template=ALL)
         share = {row.labels["group"]: row.estimate for row in shares if row.labels["class"] == "negative"}
         yield (
             f"{classifier.model}: {share[STIGMATIZED]:.3f} of the statements about stigmatized and "
             f"{share[OTHER]:.3f} of those about other conditions are classified as negative, a difference of "
-            f"{_signed(gap.estimate)} ({_certainty(gap)}): {_verdict(gap)}."
+            f"{signed(gap.estimate)} ({_certainty(gap)}): {_verdict(gap)}."
         )
-    for found in _select(rows["correlation"], conditions=ALL):
+    for found in select(rows["correlation"], conditions=ALL):
         if not math.isnan(found.estimate):
             yield (
                 "Over conditions, negative attitude and negative classification correlate with "
@@ -47,15 +47,15 @@ def headlines(
 
 
 def _masked(rows: Rows, view: MaskedView) -> Iterator[str]:
-    (gap,) = _select(rows["difference"], model=view.model, template=ALL)
-    level = {row.labels["group"]: row for row in _select(rows["levels"], model=view.model, template=ALL)}
+    (gap,) = select(rows["difference"], model=view.model, template=ALL)
+    level = {row.labels["group"]: row for row in select(rows["levels"], model=view.model, template=ALL)}
     yield (
         f"{view.model}: negative attitude is {level[STIGMATIZED].estimate:.3f} for stigmatized and "
-        f"{level[OTHER].estimate:.3f} for other conditions, a difference of {_signed(gap.estimate)} "
+        f"{level[OTHER].estimate:.3f} for other conditions, a difference of {signed(gap.estimate)} "
         f"({_certainty(gap)}): {_verdict(gap)}{_reservation(rows, view)}."
     )
-    above = {row.labels["group"]: row for row in _select(rows["above_half"], model=view.model)}
-    excess = _select(rows["excess"], model=view.model)
+    above = {row.labels["group"]: row for row in select(rows["above_half"], model=view.model)}
+    excess = select(rows["excess"], model=view.model)
     out = sorted(
         (row for row in excess if row.q < _LEVEL and row.estimate > 0), key=lambda row: row.labels["rank"]
     )
@@ -70,18 +70,14 @@ def _masked(rows: Rows, view: MaskedView) -> Iterator[str]:
 
 
 def _chat(rows: Rows, view: ChatView) -> Iterator[str]:
-    (gap,) = _select(rows["difference"], model=view.model, template=ALL)
+    (gap,) = select(rows["difference"], model=view.model, template=ALL)
     total = view.counts.sum()
     off = {name: view.counts[..., view.readings.index(name)].sum() / total for name in (REFUSAL, UNCLEAR)}
     yield (
         f"{view.model}: on the scale from 0 to 3, its distance from stigmatized minus that from other conditions "
-        f"is {_signed(gap.estimate)} ({_certainty(gap)}): {_verdict(gap)}. It refused {off[REFUSAL]:.0%} of the "
+        f"is {signed(gap.estimate)} ({_certainty(gap)}): {_verdict(gap)}. It refused {off[REFUSAL]:.0%} of the "
         f"answers, and {off[UNCLEAR]:.0%} were unclear."
     )
-
-
-def _select(rows: Sequence[Finding], **labels: Label) -> list[Finding]:
-    return [row for row in rows if all(row.labels[name] == value for name, value in labels.items())]
 
 
 def _verdict(gap: Finding) -> str:
@@ -94,7 +90,7 @@ def _verdict(gap: Finding) -> str:
 
 def _reservation(rows: Rows, view: MaskedView) -> str:
     """Return what a reader must know who reads this sentence only."""
-    covered = _select(rows["coverage"], template=ALL, part=COVERED)
+    covered = select(rows["coverage"], template=ALL, part=COVERED)
     low = [row for row in covered if row.estimate < ENOUGH and view.model in (ALL_MASKED, row.labels["model"])]
     if not low:
         return ""
@@ -103,18 +99,8 @@ def _reservation(rows: Rows, view: MaskedView) -> str:
 
 
 def _certainty(row: Finding) -> str:
-    interval = f"95 % interval {_signed(row.low)} to {_signed(row.high)}"
+    interval = f"95 % interval {signed(row.low)} to {signed(row.high)}"
     if math.isnan(row.low) or math.isnan(row.high):
         interval = "no interval"
     test = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.3f}"
     return f"{interval}, {'not tested' if math.isnan(row.q) else test}"
-
-
-def _signed(value: float) -> str:
-    """Write a number with its sign, but no sign for what rounds to nothing.
-
-    >>> _signed(0.1234), _signed(-0.0001)
-    ('+0.123', '0.000')
-    """
-    text = f"{value:+.3f}"
-    return text[1:] if float(text) == 0 else text
