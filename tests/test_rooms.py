@@ -70,7 +70,7 @@ THEIRS = {
     "engine": set(),
     "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars"},
     "annotation": {"numpy", "polars"},
-    "train": {"torch", "transformers", "safetensors", "numpy", "tomli_w"},
+    "train": {"torch", "transformers", "safetensors", "numpy", "tomli_w", "accelerate", "peft"},
     "auditing": {"polars"},
     "front": set(),
     "cli": {"typer", "rich"},

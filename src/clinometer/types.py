@@ -254,7 +254,9 @@ class Figure:
     """A chart of one finding table, described by what it shows and not by how it is drawn.
 
     `x`, `y`, `color`, `row` and `column` name labels of the table, or "estimate". `filters` keep the rows whose
-    label has that value. `menus` are labels that the reader chooses by a menu beside the chart.
+    label has that value. `menus` are labels that the reader chooses by a menu beside the chart. In a scatter plot
+    `text` is a label that is written at each point, and a line joins the points of one colour, in the order in
+    which the table first names the values of `joined`.
     """
 
     name: str
@@ -270,6 +272,10 @@ class Figure:
     filters: Mapping[str, str | int | float] = field(default_factory=dict)
     menus: tuple[str, ...] = ()
     reference: float | None = None  # where "no lean" lies: drawn as a line
+    reversed: str = ""  # the x or y whose numbers fall along its axis, for what is better when it is less
+    text: str = ""
+    joined: str = ""
+    colors: tuple[str, ...] = ()  # values of `color` that take the first colours, so that several figures agree
     evidence: str = ""  # the stage whose prompts are behind the figure …
     evidence_filter: Mapping[str, str | int | float] = field(default_factory=dict)  # … and the tags that they have
 

@@ -42,13 +42,16 @@ def test_a_label_map_that_cannot_be_read(given, words):
 
 
 def test_flags_of_one_audit_become_its_options():
-    found = spec(shortcuts={"templates": ["It was [MASK]."], "reviews_file": None})
+    found = spec(shortcuts={"sentiment_words": {"templates": ["It was [MASK]."], "reviews_file": None}})
     assert found.options == {"sentiment_words": {"templates": ["It was [MASK]."]}}
 
 
 def test_an_option_by_flag_and_by_set_is_refused():
     with pytest.raises(SpecError, match=r"sentiment_words\.labels is given twice"):
-        spec(settings=["sentiment_words.labels=good/bad"], shortcuts={"labels": ["great/terrible"]})
+        spec(
+            settings=["sentiment_words.labels=good/bad"],
+            shortcuts={"sentiment_words": {"labels": ["great/terrible"]}},
+        )
 
 
 def test_models_beside_the_audited_one_get_their_label_maps():

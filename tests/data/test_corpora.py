@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from clinometer.data.corpora import choose_documents, corpus_name, read_corpus
+from clinometer.data.corpora import Document, as_passages, choose_documents, corpus_name, read_corpus, split_corpus
 from clinometer.errors import DataError
+from clinometer.probes.counterfactual.passages import passages
 
 REAL = Path(os.environ.get("CLINOMETER_TEST_DATA", "nowhere")) / "corpora"
 
@@ -145,6 +146,98 @@ def test_the_digest_tells_other_texts_apart(corpus):
     whole = choose_documents([corpus])
     assert whole.digest == choose_documents([corpus]).digest
     assert whole.digest != choose_documents([corpus], fraction=0.99).digest
+
+
+def both(paths, **options):
+    split = split_corpus(paths, **options)
+    return [each.text for each in split.training.documents], [each.text for each in split.held_out]
+
+
+def test_every_share_and_limit_holds_out_the_same_documents(corpus):
+    splits = [
+        both([corpus], held_out=30, seed=3, **options)
+        for options in (
+            {},
+            {"fraction": 0.5},
+            {"fraction": 0.1},
+            {"at_most": 50},
+            {"at_most": 50, "fraction": 0.1},
+        )
+    ]
+    # 170 documents are left to train on
+    assert [(len(training), len(held)) for training, held in splits] == [
+        (170, 30), (85, 30), (17, 30), (50, 30), (5, 30),
+    ]  # fmt: skip
+    assert all(held == splits[0][1] for _, held in splits)
+    assert set(splits[0][0]) | set(splits[0][1]) == set(texts(corpus))
+    for smaller, larger in ((1, 0), (2, 1), (3, 0), (4, 3)):
+        assert set(splits[smaller][0]) < set(splits[larger][0])
+    assert splits[0][1] != both([corpus], held_out=30, seed=4)[1]
+    assert splits[0] == both([corpus], held_out=30, seed=3)
+
+
+def test_what_is_held_out_is_the_same_in_another_order_and_more_hold_fewer(corpus, tmp_path):
+    turned = written(tmp_path / "turned.txt", "\n".join(reversed(texts(corpus))))
+    assert both([turned], held_out=30)[1] == both([corpus], held_out=30)[1][::-1]
+    assert set(both([corpus], held_out=30)[1]) < set(both([corpus], held_out=31)[1])
+
+
+def test_a_small_share_is_what_it_is_where_nothing_is_held_out(corpus):
+    split = split_corpus([corpus], held_out=10, at_most=40, seed=1)
+    assert split.training == choose_documents([corpus], at_most=40, seed=1)
+    assert split.training.total == 200
+    assert split_corpus([corpus], held_out=0, fraction=0.3).held_out == ()
+
+
+@pytest.mark.parametrize("held_out", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_copy_of_what_is_held_out_is_trained_on(tmp_path, held_out, seed):
+    lines = ["a", "b", "a", "c", "a", "d", "b"]
+    training, held = both([written(tmp_path / "c.txt", "\n".join(lines))], held_out=held_out, seed=seed)
+    assert len(held) == len(set(held)) == held_out
+    assert training == [line for line in lines if line not in held]
+
+
+def test_a_corpus_that_is_too_small_to_hold_out_from(tmp_path):
+    small = written(tmp_path / "small.txt", "a\nb\na\na")
+    assert len(both([small], held_out=1)[1]) == 1
+    with pytest.raises(
+        DataError, match=r"small\.txt': 2 different documents; expected at least 3, of which 2 are held"
+    ):
+        both([small], held_out=2)
+    with pytest.raises(DataError, match="-1 documents held out is not valid"):
+        both([small], held_out=-1)
+
+
+def documents(*texts_of_them):
+    return [Document(text=text, title="", source="", line=1) for text in texts_of_them]
+
+
+def test_documents_as_passages_are_read_back_one_by_one(tmp_path):
+    text = as_passages(documents("Ants.\n\n \n== Nests ==\n  In the ground. ", "One line", "é\r\n\r\nü"))
+    assert text == "Ants.\n== Nests ==\nIn the ground.\n\nOne line\n\né\nü\n"
+    file = written(tmp_path / "held.txt", text)
+    assert passages(str(file)) == ("Ants.\n== Nests ==\nIn the ground.", "One line", "é\nü")
+    # a single passage has no blank line to tell that its lines belong together
+    file = written(tmp_path / "held.txt", as_passages(documents("Ants.\n\nBees.")))
+    assert passages(str(file)) == ("Ants. Bees.",)
+
+
+@pytest.mark.parametrize(
+    ("text", "at_most", "expected"),
+    [
+        ("One two. Three four.", 20, "One two. Three four."),
+        ("One two. Three four.", 19, "One two."),
+        ("One two.\nThree four.", 19, "One two."),
+        ("One two. Three four.", 8, "One"),  # one sentence so far, and not known to be whole
+        ("One two three", 12, "One two"),
+        ("One two three", 7, "One"),
+        ("Abcdefgh", 5, "Abcde"),
+    ],
+)
+def test_long_passages_are_cut(text, at_most, expected):
+    found = as_passages(documents(text, "x"), at_most_characters=at_most)
+    assert found == f"{expected}\n\nx\n"
 
 
 def test_names():

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinometer.data import Attribute, Value, counterfactual, find_values, load_attribute
+from clinometer.data import Attribute, Mention, Value, counterfactual, find_values, first_mention, load_attribute
+from clinometer.data.substitution import mention_finder
 from clinometer.errors import DataError
 
 COUNTRY, OCCUPATION, NAME = (load_attribute(name) for name in ("country", "occupation", "name"))
@@ -156,6 +157,30 @@ def test_shared_tokens_do_not_say_which_value_occurs():
     )
     assert find_values("he said", attribute) == ()
     assert find_values("she and Luke", attribute) == ("Luke", "Amy")
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "expected"),
+    [
+        ("chile, Chilean, O'Connor, CHILE", COUNTRY, Mention("Chile", 26, 31)),
+        ("Two secretaries and a nurse", OCCUPATION, Mention("secretary", 4, 15)),
+        ("“Ñandú 𝒳” – the nurse's", OCCUPATION, Mention("nurse", 16, 21)),
+        ("nursery", OCCUPATION, None),
+        ("", OCCUPATION, None),
+        ("he saw her and Paul", GENDER, Mention("Paul", 0, 2)),  # "he" is Paul's alone
+    ],
+)
+def test_the_first_mention(text, attribute, expected):
+    assert first_mention(text, attribute) == expected
+
+
+@given(st.lists(st.sampled_from(["Emma", "JAKE", "raven", "Raven's", "Jakes", "\n", "é", "-", "’"]), max_size=8))
+def test_mentions_are_what_occurs(parts):
+    text = "".join(parts)
+    found = list(mention_finder(NAME)(text))
+    assert {each.value for each in found} == set(find_values(text, NAME))
+    assert [text[each.start : each.end].upper() for each in found] == [each.value.upper() for each in found]
+    assert first_mention(text, NAME) == (found[0] if found else None)
 
 
 def test_large_texts_are_no_matter():

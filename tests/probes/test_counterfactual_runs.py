@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from clinometer.cli.main import app
 from clinometer.errors import ModelError
 from clinometer.models.callable_scorer import CallableScorer
 from clinometer.models.fake import FakeModel
+from clinometer.report import save_figures
 from clinometer.store import RunFolder
 from clinometer.types import TextAnswer
 
@@ -97,6 +99,39 @@ def test_report_and_verify(tmp_path, attribute):
     assert "The red house is" in page
     for name, part in (("writer", "audited"), ("words", "scorer"), ("half", "scorer"), ("encoder", "encoder")):
         assert f"<bdi>{name}</bdi></th><td><bdi>{part}</bdi></td>" in page
+
+
+def test_a_mitigation_is_stored_verified_and_reported(tmp_path, attribute):
+    """The seam from a checkpoint's card to the page: labels of one type, NaN strengths, figures that are drawn."""
+    before, after = generator({"red": 0.9, "blue": 0.1}), generator({"red": 0.6, "blue": 0.4}, name="embedding-10")
+    tuning = {"base": before.info.weights, "method": "embedding", "amount": "10", "attribute": "colour"}
+    after.info = replace(after.info, tuning={**tuning, "changed": "7", "weights": "8"})
+    text = tmp_path / "held-out.txt"
+    text.write_text("The red house.\n\nA blue one.\n\nNothing of the kind.\n")
+    options = {
+        "attributes": [],
+        "attribute_file": attribute,
+        "samples": 30,
+        "draws": 100,
+        "text_file": str(text),
+    }
+    found_run = clinometer.audit(
+        [before, after],
+        probes="counterfactual",
+        options={"counterfactual": options},
+        roles=roles(),
+        folder=tmp_path / "run",
+    )
+    assert clinometer.verify(tmp_path / "run").problems == ()
+    (found,) = found_run.read_findings()
+    tradeoff = next(figure for figure in found.figures if figure.name == "tradeoff")
+    assert (tradeoff.reversed, tradeoff.joined, tradeoff.colors[0]) == ("estimate", "strength", "as given")
+    assert len(rows_of(found, "mitigation", scorer="words")) == 2
+    page = found_run.report_path.read_text()
+    assert "embedding, λ = 10 (embedding-10), colour: I.F. by words reduced by" in page
+    assert "What evenness costs" in page
+    saved = {path.name.split("-")[1] for path in save_figures(found_run, tmp_path / "figures", formats=("svg",))}
+    assert {"tradeoff", "reduction", "costs"} <= saved
 
 
 def test_a_value_without_texts_is_kept_as_missing(tmp_path, attribute):

@@ -211,6 +211,63 @@ def test_the_height_of_a_row_depends_on_what_is_shown_at_once():
     assert step(ranked) < step(replace(ranked, menus=("group",)))  # 90 names, or 30 at a time
 
 
+def trade_off(**changes) -> tuple[Figure, FindingTable]:
+    rows = [row(0.3 - 0.1 * i, k=float(i), word=word, size=size)
+            for word, sizes in (("a", (10, 1)), ("b", (7,)))
+            for i, size in enumerate(sizes)]  # fmt: skip
+    figure = replace(BARS, mark="scatter", x="k", y="estimate", color="word", **changes)
+    return figure, table(*rows, row(0.5, k=2.0, word="c", size=math.nan))
+
+
+def test_an_axis_can_be_reversed():
+    def scale(figure: Figure, side: str) -> dict[str, object]:
+        return chart(figure, trade_off()[1], colours=PAPER).spec["layer"][-1]["encoding"][side]["scale"]
+
+    figure, _ = trade_off(reversed="estimate")
+    assert scale(figure, "y") == {"zero": False, "reverse": True}
+    assert "reverse" not in scale(figure, "x")
+    assert scale(replace(figure, reversed="k"), "x")["reverse"] is True
+
+    def heights(figure: Figure) -> list[float]:
+        points = re.findall(r'translate\([\d.]+,([-\d.e]+)\)"[^>]*opacity="0.8"', svg(figure, trade_off()[1]))
+        return [float(height) for height in points]
+
+    # from the top of 300 pixels: .3, .2, .3 and .5 on an axis from .2 to .5
+    assert heights(trade_off()[0]) == pytest.approx([200, 300, 200, 0], abs=1e-6)
+    assert heights(figure) == pytest.approx([100, 0, 100, 300], abs=1e-6)
+
+
+def test_points_are_joined_in_the_order_in_which_the_table_names_them():
+    figure, rows = trade_off(joined="size")
+    (line,) = [
+        layer for layer in chart(figure, rows, colours=PAPER).spec["layer"] if layer["mark"]["type"] == "line"
+    ]
+    # "size" is the third label; its order of first appearance, not its number, is the order of the line
+    assert line["encoding"]["order"] == {"field": "o2", "type": "quantitative"}
+    assert line["encoding"]["color"]["field"] == "c1"
+    assert not [
+        layer for layer in chart(*trade_off(), colours=PAPER).spec["layer"] if layer["mark"]["type"] == "line"
+    ]
+
+
+def test_a_label_is_written_at_each_point_that_has_it():
+    drawing = svg(*trade_off(text="size"))
+    written = [mark.split("</g>")[0] for mark in drawing.split('class="mark-text role-mark')[1:]]
+    assert sorted(text for mark in written for text in re.findall(r">([^<>]+)</text>", mark)) == ["1", "10", "7"]
+
+
+def test_several_figures_can_agree_on_their_colours():
+    def colours(figure: Figure) -> dict[str, str]:
+        scale = chart(figure, trade_off()[1], colours=PAPER).spec["layer"][-1]["encoding"]["color"]["scale"]
+        return dict(zip(scale["domain"], scale["range"], strict=True))
+
+    figure, _ = trade_off()
+    assert colours(figure) == dict(zip("abc", PAPER.palette[:3], strict=True))
+    ordered = colours(replace(figure, colors=("z", "c", "a")))
+    assert ordered == {"a": PAPER.palette[2], "b": PAPER.palette[3], "c": PAPER.palette[1]}
+    assert colours(replace(figure, colors=("z", "c", "a"), filters={"word": "b"})) == {"b": PAPER.palette[3]}
+
+
 def test_all_marks_compile_and_carry_no_not_a_number():
     found = findings()
     tables = {table.name: table for table in found.tables}
@@ -226,6 +283,9 @@ def test_all_marks_compile_and_carry_no_not_a_number():
         ({"x": "wrod"}, "draws 'wrod', which is no label of table 't': did you mean 'word'?"),
         ({"menus": ("model",)}, "draws 'model'"),
         ({"y": "word"}, "one of the two must be 'estimate'"),
+        ({"text": "wodr"}, "draws 'wodr', which is no label of table 't': did you mean 'word'?"),
+        ({"joined": "k"}, "draws 'k'"),
+        ({"reversed": "k"}, "reverses 'k', which is along neither of its axes"),
         ({"mark": "heatmap"}, "x and y must be labels"),
     ],
 )

@@ -1,6 +1,6 @@
 """A child process for tests that kill it: trains, and says so after every step.
 
-python -m tests.train.interrupted_training masked|prompt MODEL CORPUS OUT
+python -m tests.train.interrupted_training masked|prompt|causal MODEL CORPUS OUT
 """
 
 from __future__ import annotations
@@ -9,13 +9,21 @@ import sys
 
 import torch
 
-from clinometer.train import MaskedSettings, PromptSettings, tune_masked, tune_prompt
+from clinometer.train import (
+    CausalSettings,
+    MaskedSettings,
+    PromptSettings,
+    train_causal,
+    tune_masked,
+    tune_prompt,
+)
 from tests.train.samples import Listener, reviews
 
 MASKED = MaskedSettings(learning_rate=1e-3, epochs=2, seed=7)
 PROMPT = PromptSettings(
     learning_rate=1e-3, steps=10, score_every=3, shots=3, batch=4, length=64, test_reviews=5, seed=7
 )
+CAUSAL_SETTINGS = CausalSettings(learning_rate=1e-3, batch=4, accumulate=2, window=32, held_out=10, seed=7)
 
 
 class Loud(Listener):
@@ -28,6 +36,8 @@ def train(how, model, corpus, out, *, progress=None, save_seconds=0.0):
     options = {"out": out, "device": "cpu", "save_seconds": save_seconds, "progress": progress}
     if how == "masked":
         return tune_masked(model, corpus, settings=MASKED, **options)
+    if how == "causal":
+        return train_causal(model, corpus, settings=CAUSAL_SETTINGS, **options)
     return tune_prompt(model, reviews(), settings=PROMPT, **options)
 
 

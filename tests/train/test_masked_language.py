@@ -13,7 +13,8 @@ from clinometer.errors import DataError, InputError, ModelError
 from clinometer.models.load import load_model
 from clinometer.train import MaskedSettings, tune_masked
 from clinometer.train.base import load_base
-from clinometer.train.masked_language import _Masker, _order, _Pieces, masked_loss
+from clinometer.train.masked_language import _Masker, _Pieces, masked_loss
+from clinometer.train.ordering import batched_order
 from clinometer.types import Fill
 from tests.models.tiny import MASKED, WINDOW
 from tests.train.samples import Listener, files_of
@@ -118,7 +119,9 @@ def test_other_models_are_refused(family, kind, tiny_folder, corpus, tmp_path):
 def test_a_training_that_comes_apart_is_stopped(tiny_folder, corpus, tmp_path, monkeypatch):
     from clinometer.train import masked_language
 
-    monkeypatch.setattr(masked_language, "masked_loss", lambda *_, **__: torch.tensor(math.nan))
+    monkeypatch.setattr(
+        masked_language, "masked_loss", lambda *_, **__: torch.tensor(math.nan, requires_grad=True)
+    )
     with pytest.raises(ModelError, match="the loss of step 1 is nan"):
         tune_masked(str(tiny_folder("bert")), corpus, out=tmp_path / "a", settings=SHORT, device="cpu")
 
@@ -217,10 +220,10 @@ def test_the_loss_is_the_mean_over_asked_tokens(family, tiny_folder):
 
 def test_batches_hold_pieces_of_like_length_in_random_order():
     lengths = np.random.default_rng(0).integers(1, 500, 1003)
-    order = _order(lengths, batch=8, rng=np.random.default_rng(1))
+    order = batched_order(lengths, batch=8, rng=np.random.default_rng(1))
     assert sorted(order) == list(range(1003))
     spans = [np.ptp(lengths[order[at : at + 8]]) for at in range(0, 1000, 8)]
     assert np.median(spans) < 15  # among 400 pieces from 1 to 500 tokens, 8 neighbours span about 10
     means = [lengths[order[at : at + 8]].mean() for at in range(0, 400, 8)]
     assert abs(np.corrcoef(means, range(50))[0, 1]) < 0.4  # 50 batches: |r| of chance is below 0.28 in 95 of 100
-    assert not np.array_equal(order, _order(lengths, batch=8, rng=np.random.default_rng(2)))
+    assert not np.array_equal(order, batched_order(lengths, batch=8, rng=np.random.default_rng(2)))

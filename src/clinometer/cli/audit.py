@@ -111,7 +111,14 @@ def audit(
             seed=seed or 0,
             dtype=dtype or "auto",
             settings=set_ or [],
-            shortcuts={"templates": template, "labels": labels, "reviews_file": reviews, "neutral_file": neutral},
+            shortcuts={
+                "sentiment_words": {
+                    "templates": template or None,
+                    "labels": labels or None,
+                    "reviews_file": reviews or None,
+                    "neutral_file": neutral or None,
+                }
+            },
             roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
             label_maps=label_map or [],
             trusted=trust_remote_code or [],

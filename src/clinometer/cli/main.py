@@ -11,12 +11,14 @@ from clinometer import __version__
 from clinometer.cli.annotate import annotate
 from clinometer.cli.audit import audit
 from clinometer.cli.data import data
+from clinometer.cli.mitigate import mitigate
 from clinometer.cli.models import models
 from clinometer.cli.probes import probes
 from clinometer.cli.report import report
 from clinometer.cli.resume import resume
 from clinometer.cli.several import SeveralValues
 from clinometer.cli.shift import shift
+from clinometer.cli.train import train
 from clinometer.cli.tune import tune
 from clinometer.cli.verify import verify
 from clinometer.errors import ClinometerError
@@ -31,6 +33,8 @@ for command in (audit, resume, verify, report, models, probes):
     app.command()(command)
 app.command(cls=SeveralValues)(tune)
 app.command(cls=SeveralValues)(shift)
+app.command(cls=SeveralValues)(train)
+app.command(cls=SeveralValues)(mitigate)
 app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
 

@@ -83,7 +83,7 @@ def shift(
     spec = audit_spec(
         model,
         [folder for _, _, folder in plan],
-        probe=_PROBE,
+        probes=[_PROBE],
         profile=profile,
         seed=seed,
         settings=set_ or [],

@@ -16,9 +16,6 @@ _DEFAULT_MODELS = {
     "classify": ("builtin:sentiment", "builtin:opinion-words"),
 }
 
-# the audit that the options of one audit alone (--template, --reviews, …) belong to
-_SHORTCUTS_OF = "sentiment_words"
-
 
 def default_models(probes: Sequence[str] | None) -> list[str]:
     """Return the built-in models that the audits can ask, each once."""
@@ -41,12 +38,12 @@ def spec_from_options(
     seed: int,
     dtype: str,
     settings: Sequence[str],
-    shortcuts: Mapping[str, Any],
+    shortcuts: Mapping[str, Mapping[str, Any]],
     roles: Mapping[str, Sequence[str] | None],
     label_maps: Sequence[str],
     trusted: Sequence[str],
 ) -> AuditSpec:
-    """Return the spec that the options describe; `shortcuts` are options that have a flag of their own."""
+    """Return the spec that the options describe; `shortcuts`: an audit's options with a flag of their own."""
     from clinometer.auditing import probes_for
     from clinometer.spec import build
 
@@ -73,7 +70,7 @@ def spec_from_options(
     return build(AuditSpec, values, where="command line")
 
 
-def _options(settings: Sequence[str], shortcuts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _options(settings: Sequence[str], shortcuts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     options: dict[str, dict[str, Any]] = {}
     for setting in settings:
         target, equals, value = setting.partition("=")
@@ -83,13 +80,13 @@ def _options(settings: Sequence[str], shortcuts: Mapping[str, Any]) -> dict[str,
                 f"--set {setting!r}: expected probe.option=value, such as counterexamples.backgrounds=3"
             )
         options.setdefault(probe, {})[option] = _toml_value(value)
-    for option, value in shortcuts.items():
-        if value:
-            if option in options.get(_SHORTCUTS_OF, {}):
-                raise SpecError(
-                    f"{_SHORTCUTS_OF}.{option} is given twice, by --set and by its own flag; give it once"
-                )
-            options.setdefault(_SHORTCUTS_OF, {})[option] = value
+    for probe, given in shortcuts.items():
+        for option, value in given.items():
+            if value is None:
+                continue
+            if option in options.get(probe, {}):
+                raise SpecError(f"{probe}.{option} is given twice, by --set and by its own flag; give it once")
+            options.setdefault(probe, {})[option] = value
     return options
 
 

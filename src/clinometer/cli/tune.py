@@ -98,15 +98,17 @@ def tune(
     spec = audit_spec(
         model,
         folders,
-        probe=_PROBE,
+        probes=[_PROBE],
         profile=profile,
         seed=0,
         settings=set_ or [],
         # what was trained is what is asked
         options={
-            "templates": [all_settings[0].prompt],
-            "labels": ["/".join(words)],
-            "reviews_file": str(reviews) if reviews else None,
+            _PROBE: {
+                "templates": [all_settings[0].prompt],
+                "labels": ["/".join(words)],
+                "reviews_file": str(reviews) if reviews else None,
+            }
         },
     )
     if audit:

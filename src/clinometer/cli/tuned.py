@@ -1,4 +1,4 @@
-"""What `tune` and `shift` share: a folder of checkpoints with the audit of before and after."""
+"""What `tune`, `shift` and `mitigate` share: a folder of checkpoints with the audit of before and after."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from clinometer.cli.spec_options import spec_from_options
 from clinometer.engine import Progress
 from clinometer.errors import InputError
 from clinometer.front import open_run
+from clinometer.models.load import check_model
 from clinometer.spec import is_file_option, parse_spec, with_files, with_folders
 from clinometer.store.lock import hold_lock
+from clinometer.train.processes import is_main_process
 from clinometer.types import AuditSpec
 
 AUDIT = "audit"  # the run folder, beside the checkpoints
@@ -41,7 +43,13 @@ def short_name(model: str) -> str:
 
 @contextlib.contextmanager
 def working_in(out: Path, *, lock: str) -> Iterator[None]:
-    """Make the folder, or go on in it; no other command may be at work there. `lock` tells whose folder it is."""
+    """Make the folder, or go on in it; no other command may be at work there. `lock` tells whose folder it is.
+
+    Of several processes that train together, the first one does this for all.
+    """
+    if not is_main_process():
+        yield
+        return
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; name another place with --out")
     if out.is_dir() and any(out.iterdir()) and not (out / lock).exists():
@@ -69,22 +77,23 @@ def audit_spec(
     model: str,
     folders: Sequence[Path],
     *,
-    probe: str,
+    probes: Sequence[str],
     profile: str,
     seed: int,
     settings: Sequence[str],
-    options: Mapping[str, Any],
+    options: Mapping[str, Mapping[str, Any]],
+    roles: Mapping[str, Sequence[str] | None] | None = None,
 ) -> AuditSpec:
     """Return the audit of a model and its checkpoints, which need not be there yet."""
     return spec_from_options(
         models=[model, *(str(folder.resolve()) for folder in folders)],
-        probes=[probe],
+        probes=probes,
         profile=profile,
         seed=seed,
         dtype="auto",
         settings=settings,
         shortcuts=options,
-        roles={},
+        roles=roles or {},
         label_maps=[],
         trusted=[],
     )
@@ -93,6 +102,9 @@ def audit_spec(
 def check_audit(spec: AuditSpec, out: Path) -> None:
     """Find out before hours of training what would be wrong with the audit after it."""
     check_spec(spec)
+    for players in spec.roles.values():
+        for player in players:
+            check_model(player)
     if _is_run(out / AUDIT):
         _refuse_other_audit(spec, out / AUDIT)
 

@@ -3,11 +3,14 @@
 from clinometer.data.attitude_words import RATINGS, Rating, load_attitudes, read_attitudes
 from clinometer.data.card import Card, load_card
 from clinometer.data.emotions import EMOTIONS, EmotionLexicon, Lexicon, load_emotions, read_emotions
+from clinometer.data.evaluation_templates import template_finder
 from clinometer.data.fairness import ATTRIBUTES, Attribute, Value, fill_template, load_attribute, read_attribute
 from clinometer.data.files import packaged, read_text
 from clinometer.data.human_stereotypes import GroupMatch, HumanStereotype, match_groups, read_human_stereotypes
 from clinometer.data.knowledge import Kind, Sentences, load_sentences, read_sentences
 from clinometer.data.occupations import Gender, Occupation, load_occupations, read_occupations
+from clinometer.data.sensitive import SensitiveSentence, SensitiveSentences, sensitive_sentences
+from clinometer.data.sentences import split_sentences
 from clinometer.data.social_groups import (
     Group,
     GroupKind,
@@ -32,7 +35,7 @@ from clinometer.data.stigma_prompts import (
     fill_prompt,
     load_prompts,
 )
-from clinometer.data.substitution import counterfactual, find_values
+from clinometer.data.substitution import Mention, counterfactual, find_values, first_mention
 from clinometer.data.tables import CsvRow, check_keys, read_csv, read_toml
 from clinometer.data.verbalizer import Verbalizer, load_verbalizer, read_verbalizer
 
@@ -54,10 +57,13 @@ __all__ = [
     "HumanStereotype",
     "Kind",
     "Lexicon",
+    "Mention",
     "Occupation",
     "Prompts",
     "Rating",
     "ScaleQuestion",
+    "SensitiveSentence",
+    "SensitiveSentences",
     "Sentences",
     "SocialPrompt",
     "Templates",
@@ -68,6 +74,7 @@ __all__ = [
     "fill_prompt",
     "fill_template",
     "find_values",
+    "first_mention",
     "load_attitudes",
     "load_attribute",
     "load_card",
@@ -95,4 +102,7 @@ __all__ = [
     "read_text",
     "read_toml",
     "read_verbalizer",
+    "sensitive_sentences",
+    "split_sentences",
+    "template_finder",
 ]

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from clinometer.data.sentences import split_sentences
 from clinometer.errors import DataError
 
 _HEADING = re.compile(r"\s*= (?P<title>[^=\s]|[^=\s].*[^=\s]) =\s*")
@@ -55,6 +56,14 @@ class Selection:
         for document in self.documents:
             digest.update(document.text.encode() + b"\0")
         return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusSplit:
+    """A corpus in two: documents to train on, and documents that were held out to measure on."""
+
+    training: Selection
+    held_out: tuple[Document, ...]
 
 
 def corpus_name(path: str | os.PathLike[str]) -> str:
@@ -93,20 +102,80 @@ def choose_documents(
     of the same seed: 10 % ⊂ 25 % ⊂ 50 % ⊂ 100 %. `at_most` first cuts the corpus to so many documents (0: no
     limit), of which the fraction is then taken; at least one document is chosen.
     """
+    return split_corpus(paths, held_out=0, fraction=fraction, seed=seed, at_most=at_most).training
+
+
+def split_corpus(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    held_out: int,
+    fraction: float = 1.0,
+    at_most: int = 0,
+    seed: int = 0,
+) -> CorpusSplit:
+    """Hold documents out of a corpus, and choose a share of the others by chance, as `choose_documents` does.
+
+    Which documents are held out depends on the seed, their number and the texts of the corpus alone: every
+    fraction and limit shares them. They are different texts, and no copy of one of them is chosen to train on.
+    """
     if not 0 < fraction <= 1:
         raise DataError(f"the fraction {fraction:g} of a corpus is not valid; expected more than 0 and at most 1")
-    if at_most < 0:
-        raise DataError(f"{at_most} documents at most is not valid; expected 0 (no limit) or more")
+    for count, what in ((at_most, "at most"), (held_out, "held out")):
+        if count < 0:
+            raise DataError(f"{count} documents {what} is not valid; expected 0 or more")
     # two passes: the first keeps 16 bytes of each document, the second the documents that are chosen
     ranks = [
         (hashlib.blake2b(f"{seed}\0{document.text}".encode(), digest_size=16).digest(), index)
         for index, document in enumerate(read_corpus(paths))
     ]
     total = len(ranks)
-    pool = min(total, at_most) if at_most else total
-    chosen = {index for _, index in sorted(ranks)[: max(1, round(fraction * pool))]}
-    documents = tuple(document for index, document in enumerate(read_corpus(paths)) if index in chosen)
-    return Selection(documents=documents, total=total)
+    ranks.sort()
+    first_copies = [
+        rank for rank, before in zip(ranks, [None, *ranks], strict=False) if not before or before[0] != rank[0]
+    ]
+    if held_out and len(first_copies) <= held_out:
+        names = ", ".join(f"'{path}'" for path in paths)
+        raise DataError(
+            f"{names}: {len(first_copies):,} different documents; expected at "
+            f"least {held_out + 1:,}, of which {held_out:,} are held out: give a larger corpus, or hold out fewer"
+        )
+    # from the end of the order, so that a small share is the same whether documents are held out or not
+    held = first_copies[len(first_copies) - held_out :]
+    if held:
+        ranks = [rank for rank in ranks if rank < held[0]]
+    pool = min(len(ranks), at_most) if at_most else len(ranks)
+    training = {index for _, index in ranks[: max(1, round(fraction * pool))]}
+    measured = {index for _, index in held}
+    chosen: list[Document] = []
+    kept: list[Document] = []
+    for index, document in enumerate(read_corpus(paths)):
+        if index in training:
+            chosen.append(document)
+        elif index in measured:
+            kept.append(document)
+    return CorpusSplit(training=Selection(documents=tuple(chosen), total=total), held_out=tuple(kept))
+
+
+def as_passages(documents: Sequence[Document], *, at_most_characters: int = 4000) -> str:
+    """Return documents as one text, with a blank line between them and none within.
+
+    That is what audits read that measure on a text file of one's own: each document is a passage. One that is
+    longer than so many characters is cut at the end of a sentence, or of a word where it is one sentence.
+    """
+    passages = [
+        _cut("\n".join(line.strip() for line in document.text.splitlines() if line.strip()), at_most_characters)
+        for document in documents
+    ]
+    # where no blank line separates passages, each line would be read as one
+    return (passages[0].replace("\n", " ") if len(passages) == 1 else "\n\n".join(passages)) + "\n"
+
+
+def _cut(text: str, at_most: int) -> str:
+    if len(text) <= at_most:
+        return text
+    beginning = text[: at_most + 1].rstrip()
+    whole_sentences = beginning.removesuffix(split_sentences(beginning)[-1]).rstrip()
+    return whole_sentences or " ".join(beginning.split(" ")[:-1]).rstrip() or text[:at_most]
 
 
 def _kind(given: str | os.PathLike[str]) -> str:

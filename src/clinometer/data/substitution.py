@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from clinometer.data.fairness import Attribute
@@ -26,6 +27,15 @@ _OWNED = re.compile(
 _ARTICLE = re.compile(r"\b(an?)\s+$", re.IGNORECASE)
 _SENTENCE_START = re.compile(r"(?:^|\n|[.!?][\"'”’)]*\s)\s*[\"'“‘(]*$")
 _NEAR = 16  # characters in front of a token in which its article or the end of a sentence is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Where a value of an attribute is mentioned: `text[start:end]` is one of its sensitive tokens."""
+
+    value: str
+    start: int
+    end: int
 
 
 def counterfactual(text: str, attribute: Attribute, a: str, b: str, *, articles: bool = True) -> str:
@@ -92,12 +102,56 @@ def find_values(text: str, attribute: Attribute) -> tuple[str, ...]:
     >>> find_values("Italy played Iran; Iranian and Danish fans met.", load_attribute("country"))
     ('Iran', 'Italy')
     """
-    owner = _owners(tuple((value.text, tuple(value.sensitive_tokens.values())) for value in attribute.values))
-    tokens = tuple(owner)
-    spellings = _spellings(tokens)
-    found = {" ".join(each.split()) for each in set(_pattern(tokens).findall(text))}
+    owner, pattern = _unshared(attribute)
+    spellings = _spellings(tuple(owner))
+    found = {" ".join(each.split()) for each in set(pattern.findall(text))}
     occurring = {owner[spellings[each]] for each in found}
     return tuple(value.text for value in attribute.values if value.text in occurring)
+
+
+def first_mention(text: str, attribute: Attribute) -> Mention | None:
+    """Return the first place where a value of an attribute is mentioned, found as `find_values` finds it.
+
+    >>> from clinometer.data.fairness import load_attribute
+    >>> first_mention("Iranian fans met in Italy and Chile.", load_attribute("country"))
+    Mention(value='Italy', start=20, end=25)
+    """
+    return next(mention_finder(attribute)(text), None)
+
+
+def mention_finder(attribute: Attribute) -> Callable[[str], Iterator[Mention]]:
+    """Return a function that yields every mention in a text, in order; for many texts, as it is built once.
+
+    >>> from clinometer.data.fairness import load_attribute
+    >>> mentions = mention_finder(load_attribute("occupation"))
+    >>> [each.value for each in mentions("Two nurses and a baker's nurse")]
+    ['nurse', 'baker', 'nurse']
+    """
+    owner, pattern = _unshared(attribute)
+    spellings = _spellings(tuple(owner))
+
+    def mentions(text: str) -> Iterator[Mention]:
+        for match in pattern.finditer(text):
+            yield Mention(owner[spellings[" ".join(match[0].split())]], match.start(), match.end())
+
+    return mentions
+
+
+def substitutes(attribute: Attribute) -> dict[str, frozenset[str]]:
+    """Return each sensitive token of an attribute with all words that substitutions can put in its place.
+
+    One substitution after the other is meant: "him" becomes "her", and "her" may become "his".
+
+    >>> from clinometer.data.fairness import load_attribute
+    >>> sorted(substitutes(load_attribute("country"))["Chile"])[:3]
+    ['Chile', 'Denmark', 'Finland']
+    """
+    groups: list[frozenset[str]] = []
+    for role in attribute.values[0].sensitive_tokens:
+        group = frozenset(value.sensitive_tokens[role] for value in attribute.values)
+        group = group.union(*(each for each in groups if each & group))  # "her" is him and his: roles become one
+        groups = [each for each in groups if not each & group] + [group]
+    return {token: group for group in groups for token in group}
 
 
 @lru_cache(maxsize=4096)
@@ -115,11 +169,20 @@ def _spellings(tokens: tuple[str, ...]) -> dict[str, str]:
 def _pattern(tokens: tuple[str, ...]) -> re.Pattern[str]:
     """One expression that finds every spelling of the tokens, as whole words, the longest first."""
     spellings = sorted(_spellings(tokens), key=lambda each: (-len(each), each))
-    either = "|".join(re.escape(each).replace(r"\ ", r"\s+") for each in spellings)
+    by_first: dict[str, list[str]] = {}
+    for each in spellings:
+        by_first.setdefault(each[0], []).append(re.escape(each[1:]).replace(r"\ ", r"\s+"))
     # one look at the first letter spares most of the rest
-    first = "".join(sorted({re.escape(each[0]) for each in spellings}))
+    either = "|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in by_first.items())
+    first = "".join(sorted(re.escape(letter) for letter in by_first))
     # not after a letter, nor after a letter and an apostrophe: O'Connor
     return re.compile(rf"(?=[{first}])(?<!\w)(?<!\w['’])(?:{either})(?!\w)")
+
+
+def _unshared(attribute: Attribute) -> tuple[dict[str, str], re.Pattern[str]]:
+    """The tokens that belong to one value alone -> that value, and the expression that finds them."""
+    owner = _owners(tuple((value.text, tuple(value.sensitive_tokens.values())) for value in attribute.values))
+    return owner, _pattern(tuple(owner))
 
 
 @lru_cache(maxsize=64)

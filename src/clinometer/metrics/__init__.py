@@ -18,6 +18,7 @@ from clinometer.metrics.fairness_intervals import (
     ExcessInterval,
     FairnessInterval,
     PairedChange,
+    Reduction,
     fairness_interval,
     paired_change,
 )
@@ -29,7 +30,13 @@ from clinometer.metrics.gendered import (
     log_relative_probability,
     stereotypical_margin,
 )
-from clinometer.metrics.relevance import DistinctWord, distinct_words, mentions_share, semantic_similarity_share
+from clinometer.metrics.relevance import (
+    DistinctWord,
+    distinct_words,
+    mentions,
+    mentions_share,
+    semantic_similarity_share,
+)
 from clinometer.metrics.sentiment_words import sat_effect, sat_polarity, sst_strength
 from clinometer.metrics.similarity import RepresentationalSimilarity, representational_similarity
 from clinometer.metrics.stereotypes import recall_at_k, typicality
@@ -49,6 +56,7 @@ __all__ = [
     "GenderedMass",
     "OverallAttitude",
     "PairedChange",
+    "Reduction",
     "RepresentationalSimilarity",
     "SubgroupDistances",
     "above_threshold",
@@ -63,6 +71,7 @@ __all__ = [
     "group_fairness",
     "individual_fairness",
     "log_relative_probability",
+    "mentions",
     "mentions_share",
     "negative_attitude",
     "overall_attitude",

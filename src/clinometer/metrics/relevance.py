@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 
 def semantic_similarity_share(
@@ -48,14 +48,22 @@ def mentions_share(texts: Sequence[str], tokens: Sequence[str]) -> float:
     >>> mentions_share(["The baker's dog.", "She bakes.", "BAKER!", "bakers"], ["baker"])
     0.5
     """
+    found = mentions(texts, tokens)
+    return float(found.mean()) if len(found) else float("nan")
+
+
+def mentions(texts: Sequence[str], tokens: Sequence[str]) -> NDArray[np.bool_]:
+    """Tell of each text whether it mentions one of the sensitive tokens, as `mentions_share` counts them.
+
+    >>> mentions(["The baker's dog.", "She bakes."], ["baker"]).tolist()
+    [True, False]
+    """
     if isinstance(tokens, str) or not all(tokens) or not tokens:
         raise ValueError(f"found tokens {tokens!r}; give a list of words, none of them empty")
-    if not len(texts):
-        return float("nan")
     longest_first = sorted(tokens, key=len, reverse=True)
     either = "|".join(re.escape(token).replace(r"\ ", r"\s+") for token in longest_first)
     pattern = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
-    return sum(pattern.search(text) is not None for text in texts) / len(texts)
+    return np.array([pattern.search(text) is not None for text in texts], dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import altair as alt
 
 from clinometer.report.colours import DIVERGING, SEQUENTIAL, Colours
 from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData, plot_data
-from clinometer.report.rounding import json_number, label_text
+from clinometer.report.rounding import MISSING, json_number, label_text
 from clinometer.types import Figure, FindingTable
 
 TALL = 40  # from so many rows on, the axis stands at the top, where the reader starts
@@ -209,7 +209,9 @@ class _Painter:
 
     @property
     def ruler_height(self) -> int:
-        return 180 if self.figure.row or self.figure.column else 300
+        if not (self.figure.row or self.figure.column):
+            return 300
+        return 240 if self.figure.mark == "scatter" else 180
 
     def gutter(self) -> int:
         if self.figure.y in self.data.number_lines or not self.data.rows:
@@ -247,7 +249,13 @@ class _Painter:
                 points = points.encode(color=self.colour(), **self.offset())
                 measured = ESTIMATE in (self.figure.x, self.figure.y)
                 behind = self.error_bars(base, self.colour(), opacity=0.35) if measured else []
-                return [*behind, points, *self.reference_line()]
+                return [
+                    *behind,
+                    *self.joining_lines(base),
+                    points,
+                    *self.point_texts(base),
+                    *self.reference_line(),
+                ]
             case "heatmap":
                 cells = base.mark_rect(tooltip=_ROW, stroke=self.colours.grid, strokeWidth=0.5)
                 return [cells.encode(color=self.colour()), *self.cell_numbers(base)]
@@ -270,6 +278,21 @@ class _Painter:
             base.mark_line(strokeWidth=2).encode(color=self.colour(), order=order),
             base.mark_point(tooltip=_ROW, filled=True, size=36, opacity=opacity).encode(color=self.colour()),
         ]
+
+    def joining_lines(self, base: alt.Chart) -> list[alt.Chart]:
+        if not self.figure.joined:
+            return []
+        order = alt.Order(f"{self.data.order_field(self.figure.joined)}:Q")
+        return [base.mark_line(strokeWidth=1.4, opacity=0.6).encode(color=self.colour(), order=order)]
+
+    def point_texts(self, base: alt.Chart) -> list[alt.Chart]:
+        """Return what is written at the points; a label that is missing there is not."""
+        if not self.figure.text:
+            return []
+        field = self.data.field(self.figure.text)
+        known = base.transform_filter(f"datum.{field} != '{MISSING}'")
+        text = known.mark_text(fontSize=10.5, align="left", dx=6, dy=-6, color=self.colours.ink, tooltip=_ROW)
+        return [text.encode(text=f"{field}:N")]
 
     def from_low_to_high(self, base: alt.Chart) -> list[alt.Chart]:
         """Return what reaches over the intervals; nothing where no row has one: an axis without a number warns."""
@@ -328,11 +351,12 @@ class _Painter:
         side = {"orient": "top"} if across and self.tall else {}
         if name in self.data.number_lines:
             from_zero = self.figure.mark == "bars" and self.figure.reference is None
+            turned = {"reverse": True} if name == self.figure.reversed else {}
             title, length = self.title(name), self.panel_width if across else self.ruler_height
             return channel(
                 f"{field or self.data.field(name)}:Q",
                 title=textwrap.wrap(title, length // LETTER) if length else title,
-                scale=alt.Scale(zero=from_zero),
+                scale=alt.Scale(zero=from_zero, **turned),
                 axis=alt.Axis(tickCount=min(7, length // 50) if across and length else 7, **side),
             )
         # of rows of panels that are too low for it, the titles would run into each other
@@ -361,13 +385,14 @@ class _Painter:
         if not name:
             return alt.value(self.colours.palette[0])
         names = [label_text(value) for value in self.data.values[name]]
+        place = {value: i for i, value in enumerate(dict.fromkeys((*self.figure.colors, *names)))}
         palette = self.colours.palette
         return alt.Color(
             f"{self.data.field(name)}:N",
             title=self.title(name),
             sort=self.order(name),
             # the domain is named, so that a colour keeps its meaning when a menu changes the rows
-            scale=alt.Scale(domain=names, range=[palette[i % len(palette)] for i in range(len(names))]),
+            scale=alt.Scale(domain=names, range=[palette[place[value] % len(palette)] for value in names]),
         )
 
     def colour_by_estimate(self) -> alt.Color:

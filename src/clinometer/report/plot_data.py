@@ -94,7 +94,8 @@ def first_seen(rows: Sequence[Finding], label: str) -> tuple[LabelValue, ...]:
 
 def _check(figure: Figure, table: FindingTable, labels: tuple[str, ...]) -> None:
     axes = [figure.x, figure.y]
-    for name in [*axes, figure.color, figure.row, figure.column, *figure.filters, *figure.menus]:
+    drawn = [*axes, figure.color, figure.row, figure.column, figure.text, figure.joined]
+    for name in [*drawn, *figure.filters, *figure.menus]:
         if name and name != ESTIMATE and name not in labels:
             raise RecordsError(
                 f"figure {figure.name!r} draws {name!r}, which is no label of table {table.name!r}: "
@@ -104,6 +105,11 @@ def _check(figure: Figure, table: FindingTable, labels: tuple[str, ...]) -> None
         raise RecordsError(
             f"figure {figure.name!r} draws {figure.mark} with x={figure.x!r} and y={figure.y!r}; "
             f"one of the two must be {ESTIMATE!r}"
+        )
+    if figure.reversed not in ("", *axes):
+        raise RecordsError(
+            f"figure {figure.name!r} reverses {figure.reversed!r}, which is along neither of its axes: "
+            f"{nearest(figure.reversed, axes)}"
         )
     if figure.mark == "heatmap" and ESTIMATE in axes:
         raise RecordsError(

@@ -79,7 +79,10 @@ def read_findings(folder: Path) -> Findings:
                 )
                 for table in index["tables"]
             ),
-            figures=tuple(Figure(**{**figure, "menus": tuple(figure["menus"])}) for figure in index["figures"]),
+            figures=tuple(
+                Figure(**{**figure, "menus": tuple(figure["menus"]), "colors": tuple(figure.get("colors", ()))})
+                for figure in index["figures"]
+            ),
             notices=tuple(Notice(**notice) for notice in index["notices"]),
             headlines=tuple(index["headlines"]),
         )

@@ -16,14 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Dataset
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.utils import logging
 
-from clinometer.errors import ModelError
+from clinometer.errors import InputError, ModelError
 from clinometer.train.base import BaseModel
+from clinometer.train.processes import is_main_process, mean_over_processes, process_count, process_place
 from clinometer.train.progress import TrainingProgress
 from clinometer.train.seeds import own_randomness, seed_at
 from clinometer.train.work import Saved, WorkFolder
@@ -43,10 +44,11 @@ class Recipe:
     rows: int
     row_at: Callable[[int], Row]  # the row at a place of the training, the same at every call
     collate: Callable[[Sequence[Row]], Batch]
-    loss: Callable[[Any, Batch], Tensor]
-    batch: int
+    loss: Callable[[Any, Batch], Tensor]  # the loss, or its terms: first the loss itself, then what to keep of it
+    batch: int  # rows in a step, on all devices together
     learning_rate: float
     seed: int
+    accumulate: int = 1  # parts in which the rows of a step are computed, one after the other
     # the weights with the highest score (the first of equals) are the result; without a score, the last ones
     score: Callable[[Any], float] | None = None
     score_every: int = 0
@@ -61,9 +63,14 @@ class Recipe:
 class History:
     """What has happened so far: every loss, every score, and what was measured before the first step."""
 
-    losses: list[float] = field(default_factory=list)
+    terms: list[list[float]] = field(default_factory=list)  # of every step
     scores: dict[int, float] = field(default_factory=dict)  # by step
     before: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def losses(self) -> list[float]:
+        """The loss of every step."""
+        return [terms[0] for terms in self.terms]
 
     @property
     def best_step(self) -> int:
@@ -99,16 +106,19 @@ def train(
 
 def _run(base: BaseModel, recipe: Recipe, state: _State, saver: _Saver, progress: TrainingProgress) -> None:
     start = state.step
-    optimiser = torch.optim.AdamW(base.model.parameters(), lr=recipe.learning_rate, weight_decay=0.0)
+    trained = [weight for weight in base.model.parameters() if weight.requires_grad]
+    on_gpu = base.device.type == "cuda"
+    optimiser = torch.optim.AdamW(trained, lr=recipe.learning_rate, weight_decay=0.0, fused=on_gpu)
     arguments = TrainingArguments(
         output_dir=str(saver.work.path),
-        per_device_train_batch_size=recipe.batch,
+        per_device_train_batch_size=_rows_at_once(recipe),
+        gradient_accumulation_steps=recipe.accumulate,
         num_train_epochs=1,  # the rows of several epochs are one list here
         max_grad_norm=1.0,
-        use_cpu=base.device.type == "cpu",
-        use_cache=getattr(base.model.config, "use_cache", False),  # the Trainer writes this into the config
+        use_cpu=not on_gpu,
         save_strategy="no",
         logging_strategy="no",
+        logging_nan_inf_filter=False,  # it would look at every loss, and looking stops a GPU
         report_to="none",
         disable_tqdm=True,
         train_sampling_strategy="sequential",  # the order is the recipe's
@@ -117,37 +127,94 @@ def _run(base: BaseModel, recipe: Recipe, state: _State, saver: _Saver, progress
         seed=recipe.seed % (1 << 32),
     )
     arguments._n_gpu = min(arguments.n_gpu, 1)  # several GPUs would change what a batch is
+    losses = _Losses(state.history)
     trainer = _LossTrainer(
-        model=base.model,
+        model=_Objective(base.model, recipe.loss),
         args=arguments,
         train_dataset=_Rows(recipe, first=start * recipe.batch),
         data_collator=recipe.collate,
         optimizers=(optimiser, LambdaLR(optimiser, lambda step: max(0.0, 1 - (start + step) / recipe.steps))),
-        callbacks=[_Watcher(base.model, recipe, state, saver, progress)],
+        callbacks=[_Watcher(base.model, recipe, state, losses, saver, progress)],
     )
-    trainer.loss_of, trainer.losses = recipe.loss, state.history.losses
+    trainer.losses = losses
     trainer.remove_callback(PrinterCallback)
     trainer.train()
+
+
+def _rows_at_once(recipe: Recipe) -> int:
+    """Return how many rows one device computes at a time; the batch must come out even."""
+    parts = recipe.accumulate * process_count()
+    if recipe.batch % parts:
+        raise InputError(
+            f"a batch of {recipe.batch} cannot be divided into {recipe.accumulate} accumulated parts on"
+            f" {process_count()} devices; give a batch that is a multiple of {parts}"
+        )
+    return recipe.batch // parts
+
+
+@final
+class _Objective(nn.Module):
+    """The model with its loss as one module, so that what wraps a module for several GPUs sees every pass."""
+
+    accepts_loss_kwargs = False  # parts of a step are averaged by the Trainer
+
+    def __init__(self, model: Any, loss: Callable[[Any, Batch], Tensor]) -> None:
+        super().__init__()
+        self.model, self._loss = model, loss
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the terms of the loss."""
+        return self._loss(self.model, batch).reshape(-1)
+
+
+@final
+class _Losses:
+    """The terms of each step's loss; they stay on the device until somebody looks, for looking stops a GPU."""
+
+    _AT_MOST = 50  # steps
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._parts: list[Tensor] = []
+        self._steps: list[Tensor] = []
+
+    def add(self, terms: Tensor) -> None:
+        """Take the terms of a part of a step."""
+        self._parts.append(terms.detach())
+
+    def end_step(self) -> None:
+        """The parts so far are one step."""
+        self._steps.append(mean_over_processes(torch.stack(self._parts).mean(dim=0)))
+        self._parts = []
+        if len(self._steps) >= self._AT_MOST:
+            self.look()
+
+    def look(self) -> None:
+        """Bring the history up to date; ModelError where a loss is no number."""
+        if self._steps:
+            found = torch.stack(self._steps).float().cpu()
+            self._steps = []
+            for terms in found.tolist():
+                self._history.terms.append(terms)
+                if not math.isfinite(terms[0]):
+                    raise ModelError(
+                        f"the loss of step {len(self._history.terms)} is {terms[0]}: the training has come apart;"
+                        " give a lower --learning-rate and another --out"
+                    )
 
 
 @final
 class _LossTrainer(Trainer):  # type: ignore[misc]
     """The Trainer with a loss of our own, every value of which is kept."""
 
-    loss_of: Callable[[Any, Batch], Tensor]
-    losses: list[float]
+    losses: _Losses
 
     def compute_loss(
         self, model: Any, inputs: Batch, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Tensor:
-        loss = self.loss_of(model, inputs)
-        self.losses.append(float(loss.detach()))
-        if not math.isfinite(self.losses[-1]):
-            raise ModelError(
-                f"the loss of step {len(self.losses)} is {self.losses[-1]}: the training has come apart;"
-                " give a lower --learning-rate and another --out"
-            )
-        return loss
+        terms: Tensor = model(inputs)
+        self.losses.add(terms)
+        return terms[0]
 
 
 @final
@@ -179,7 +246,7 @@ class _State:
         """Put saved weights into the model."""
         notes = saved.notes
         scores = {int(step): score for step, score in notes["scores"].items()}
-        state = cls(model, History(losses=notes["losses"], scores=scores, before=notes["before"]), step=saved.step)
+        state = cls(model, History(terms=notes["terms"], scores=scores, before=notes["before"]), step=saved.step)
         state.put(_without(_WEIGHT, saved.tensors))
         state.best = _without(_BEST, saved.tensors)
         state._optimiser_tensors = _without(_OPTIMISER, saved.tensors)
@@ -199,13 +266,16 @@ class _State:
 
     def weights(self) -> dict[str, Tensor]:
         """Return the trained parameters; a matrix that is used twice is there once."""
-        return {name: weight.detach() for name, weight in self.model.named_parameters()}
+        return {name: weight.detach() for name, weight in self._trained()}
 
     @torch.no_grad()
     def put(self, weights: Mapping[str, Tensor]) -> None:
         """Set the parameters."""
-        for name, weight in self.model.named_parameters():
+        for name, weight in self._trained():
             weight.copy_(weights[name])
+
+    def _trained(self) -> list[tuple[str, Any]]:
+        return [(name, weight) for name, weight in self.model.named_parameters() if weight.requires_grad]
 
     def saved(self) -> Saved:
         """Return all that is needed to go on."""
@@ -217,7 +287,7 @@ class _State:
         groups = ((_WEIGHT, self.weights()), (_BEST, self.best), (_OPTIMISER, moments))
         tensors = {f"{prefix}{name}": tensor for prefix, group in groups for name, tensor in group.items()}
         history = self.history
-        notes = {"losses": history.losses, "scores": history.scores, "before": history.before}
+        notes = {"terms": history.terms, "scores": history.scores, "before": history.before}
         return Saved(step=self.step, tensors=tensors, notes=notes)
 
 
@@ -230,11 +300,14 @@ class _Saver:
         self._state, self._seconds, self._last_step = state, seconds, last
         self._since = time.monotonic()
 
-    def maybe(self) -> None:
-        """Save if it is time."""
+    def due(self) -> bool:
+        """Tell whether it is time to save; one of several processes does it for all."""
+        late = time.monotonic() - self._since >= self._seconds or self._state.step >= self._last_step
+        return late and is_main_process()
+
+    def save(self) -> None:
+        """Save the state."""
         began = time.monotonic()
-        if began - self._since < self._seconds and self._state.step < self._last_step:
-            return
         self.work.save(self._state.saved())
         self._since = time.monotonic()
         if self._seconds:
@@ -246,24 +319,34 @@ class _Watcher(TrainerCallback):  # type: ignore[misc]
     """Seeds every step; after it, scores, saves and tells."""
 
     def __init__(
-        self, model: Any, recipe: Recipe, state: _State, saver: _Saver, progress: TrainingProgress
+        self,
+        model: Any,
+        recipe: Recipe,
+        state: _State,
+        losses: _Losses,
+        saver: _Saver,
+        progress: TrainingProgress,
     ) -> None:
-        self._model, self._recipe, self._state = model, recipe, state
+        self._model, self._recipe, self._state, self._losses = model, recipe, state, losses
         self._saver, self._progress = saver, progress
 
     def on_train_begin(self, *_: Any, optimizer: Any, **__: Any) -> None:
         self._state.attach(optimizer)
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        torch.manual_seed(seed_at(self._recipe.seed, "dropout", self._state.step))
+        torch.manual_seed(seed_at(self._recipe.seed, "dropout", self._state.step, *process_place()))
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
         state, recipe = self._state, self._recipe
         state.step += 1
+        self._losses.end_step()
         if recipe.score and (state.step % recipe.score_every == 0 or state.step == recipe.steps):
             self._score(recipe.score)
         self._progress.advance(1)
         tenth = max(1, recipe.steps // 10)
+        saving = self._saver.due()
+        if saving or state.step % tenth == 0:
+            self._losses.look()
         if state.step % tenth == 0:
             recent = sum(state.history.losses[-tenth:]) / tenth
             score = state.history.scores.get(state.step)
@@ -271,7 +354,8 @@ class _Watcher(TrainerCallback):  # type: ignore[misc]
             self._progress.note(
                 f"{recipe.label}: step {state.step:,} of {recipe.steps:,}, loss {recent:.3f}{scored}"
             )
-        self._saver.maybe()
+        if saving:
+            self._saver.save()
 
     def _score(self, score: Callable[[Any], float]) -> None:
         state = self._state

@@ -21,6 +21,7 @@ from clinometer.models.tokens import Tokens
 from clinometer.train.base import BaseModel, load_base
 from clinometer.train.checkpoints import Checkpoint, finish, finished
 from clinometer.train.loop import Batch, Recipe, Row, train
+from clinometer.train.ordering import batched_order
 from clinometer.train.progress import Quiet, TrainingProgress
 from clinometer.train.readout import logits_at
 from clinometer.train.seeds import rng_at, seed_at
@@ -69,7 +70,7 @@ def tune_masked(
         pieces = _Pieces(base, chosen.documents, window=settings.window)
         masker = _Masker(base, settings)
         order = [
-            _order(pieces.lengths, batch=settings.batch, rng=rng_at(settings.seed, "order", epoch))
+            batched_order(pieces.lengths, batch=settings.batch, rng=rng_at(settings.seed, "order", epoch))
             for epoch in range(settings.epochs)
         ]
 
@@ -123,20 +124,6 @@ def masked_loss(model: Any, batch: Batch, *, compute: torch.dtype) -> Tensor:
         model, ids=batch["input_ids"], attention=batch["attention_mask"], at=(at[0], at[1]), compute=compute
     )
     return cross_entropy(logits, batch["labels"][at])
-
-
-def _order(lengths: npt.NDArray[np.int64], *, batch: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return the pieces in random order, except that the pieces of a batch are of about the same length.
-
-    A batch is as wide as its longest piece: among pieces of all lengths half of it can be padding. So the pieces
-    are sorted within blocks of 50 batches, and then the batches are shuffled.
-    """
-    shuffled = rng.permutation(len(lengths))
-    blocks = [shuffled[at : at + 50 * batch] for at in range(0, len(shuffled), 50 * batch)]
-    grouped = np.concatenate([block[np.argsort(lengths[block], kind="stable")] for block in blocks])
-    full = len(grouped) // batch * batch
-    batches = rng.permutation(grouped[:full].reshape(-1, batch))  # rows change places; the last, small batch stays
-    return np.concatenate([batches.reshape(-1), grouped[full:]])
 
 
 @final

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from clinometer.errors import InputError
 from clinometer.types import MASK
 
 REVIEW = "{review}"
+
+MitigationMethod = Literal["embedding", "sentiment", "control"]
+METHODS: tuple[MitigationMethod, ...] = get_args(MitigationMethod)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,39 @@ class MaskedSettings:
         _check("epochs", self.epochs, self.epochs >= 1, "1 or more")
         _check("masked_share", self.masked_share, 0 < self.masked_share < 1, "between 0 and 1")
         _check("window", self.window, self.window >= 8, "8 tokens or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CausalSettings:
+    """Next-token training, by default as in Huang et al. (2020), appendix B, but for batches of 16 pieces."""
+
+    from_scratch: bool = False  # random weights to begin with, instead of those of the model
+    fraction: float = 1.0  # the share of the documents that are not held out, see `split_corpus`
+    at_most: int = 0  # the corpus is first cut to so many documents; 0: no limit
+    held_out: int = 100  # documents that are not trained on, to measure perplexity
+    epochs: int = 1
+    steps: int = 0  # instead of whole epochs; 0: epochs decide
+    learning_rate: float = 0.0  # 0: the paper's, 2.5e-4 from scratch and 2.5e-5 for a trained model
+    batch: int = 16
+    accumulate: int = 1  # parts in which a step is computed, to need less memory
+    window: int = 512  # tokens in a piece; less where the model reads less
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_common(self.seed, self.batch, self.rate)
+        _check("fraction", self.fraction, 0 < self.fraction <= 1, "more than 0 and at most 1")
+        _check("at_most", self.at_most, self.at_most >= 0, "0 (no limit) or more")
+        _check("held_out", self.held_out, self.held_out >= 10, "10 or more, for fewer give no interval")
+        _check("epochs", self.epochs, self.epochs >= 1, "1 or more")
+        _check("steps", self.steps, self.steps >= 0, "0 (epochs decide) or more")
+        parts = self.accumulate >= 1 and self.batch % self.accumulate == 0
+        _check("accumulate", self.accumulate, parts, f"a number by which a batch of {self.batch} can be divided")
+        _check("window", self.window, self.window >= 8, "8 tokens or more")
+
+    @property
+    def rate(self) -> float:
+        """The highest learning rate."""
+        return self.learning_rate or (2.5e-4 if self.from_scratch else 2.5e-5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +107,42 @@ class PromptSettings:
     def prompt(self) -> str:
         """What stands after the review."""
         return self.template.removeprefix(REVIEW).strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MitigationSettings:
+    """Continued training with a fairness loss, by default as in Huang et al. (2020), appendix B, but for steps.
+
+    The paper has 25,000 to 50,000 of them for models of 257 to 708 million weights.
+    """
+
+    method: MitigationMethod = "embedding"
+    strength: float = 10.0  # λ; 0, and 0 alone, for the control
+    steps: int = 1000
+    batch: int = 32  # sentences in a step
+    accumulate: int = 1  # parts in which a step is computed, to need less memory
+    learning_rate: float = 2.5e-5
+    window: int = 128  # tokens of a sentence
+    masked_share: float = 0.15  # of the tokens, in a masked model
+    lora: int = 0  # the rank of the low-rank matrices that are trained instead of the weights; 0: the weights
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_common(self.seed, self.batch, self.learning_rate)
+        _check("method", self.method, self.method in METHODS, f"one of {', '.join(METHODS)}")
+        fine = math.isfinite(self.strength) and self.strength >= 0 and (self.strength > 0) != self.is_control
+        _check("strength", self.strength, fine, "0 for the control, and a number above 0 for every other method")
+        _check("steps", self.steps, self.steps >= 1, "1 or more")
+        parts = self.accumulate >= 1 and self.batch % self.accumulate == 0
+        _check("accumulate", self.accumulate, parts, f"a number by which a batch of {self.batch} can be divided")
+        _check("window", self.window, self.window >= 8, "8 tokens or more")
+        _check("masked_share", self.masked_share, 0 < self.masked_share < 1, "between 0 and 1")
+        _check("lora", self.lora, self.lora >= 0, "0 (train the weights themselves) or a rank of 1 or more")
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is the same training without a fairness loss, to compare with."""
+        return self.method == "control"
 
 
 def _check_common(seed: int, batch: int, learning_rate: float) -> None:

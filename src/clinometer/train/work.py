@@ -30,6 +30,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from clinometer.errors import DiskFullError, InputError, RunLockedError, StoreError
+from clinometer.train.processes import is_main_process, wait_for_all
 from clinometer.train.progress import TrainingProgress
 
 _UNFINISHED = ".unfinished"
@@ -59,7 +60,16 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def hold(self, settings: Settings) -> Iterator[None]:
-        """Keep others out; make the folder, or see that the training begun in it is this one."""
+        """Keep others out; make the folder, or see that the training begun in it is this one.
+
+        Of several processes that train together, the first one does this for all.
+        """
+        with self._held(settings) if is_main_process() else contextlib.nullcontext():
+            wait_for_all()
+            yield
+
+    @contextlib.contextmanager
+    def _held(self, settings: Settings) -> Iterator[None]:
         with self.explained("the working folder"):
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -102,6 +112,14 @@ class WorkFolder:
 
     def load(self, progress: TrainingProgress) -> Saved | None:
         """Return the newest intact state; None where there is none. Damaged ones are named and removed."""
+        if not is_main_process():
+            wait_for_all()  # until the first process has put away what is damaged
+            return self._newest(progress)
+        saved = self._newest(progress)
+        wait_for_all()
+        return saved
+
+    def _newest(self, progress: TrainingProgress) -> Saved | None:
         for step, path in reversed(self._saved_files()):
             match = _SAVED.fullmatch(path.name)
             if match and _checksum(path) == match[2]:
@@ -114,6 +132,11 @@ class WorkFolder:
 
     def finish(self, *, files: Iterable[Path], card: bytes, write_model: Callable[[Path], None]) -> None:
         """Put the finished checkpoint together and give it its name; then remove what was needed to get there."""
+        if is_main_process():
+            self._finish(files, card, write_model)
+        wait_for_all()
+
+    def _finish(self, files: Iterable[Path], card: bytes, write_model: Callable[[Path], None]) -> None:
         result = self.path / _RESULT
         with self.explained("the checkpoint"):
             result.mkdir()

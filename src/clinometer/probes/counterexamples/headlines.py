@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from clinometer.probes.before_after import change_in_words
 from clinometer.probes.counterexamples.dominances import ALL
 from clinometer.probes.counterexamples.model_findings import ModelFindings
 from clinometer.probes.counterexamples.notices import LITTLE
+from clinometer.probes.counterexamples.tables.mitigation import ANOTHER, BASE, CHANGE, MARGIN, SAME
 from clinometer.probes.numbers import select, signed
 from clinometer.types import Finding
 
 _LEVEL = 0.05  # of q: what a sentence calls a change
+_WHERE = {
+    BASE: "at the base prompt",
+    SAME: "with a counterexample of the same occupation",
+    ANOTHER: "with a counterexample of another occupation",
+}
 
 
 def headlines(found: ModelFindings) -> Iterator[str]:
@@ -38,6 +45,29 @@ def headlines(found: ModelFindings) -> Iterator[str]:
         yield f"{found.model}: whether knowledge changes that margin was not tested; the notices say why."
     for unrelated in select(changes, kind="unrelated"):
         yield f"{found.model}: unrelated knowledge changes it by {_number(unrelated)}."
+
+
+def mitigation_headlines(rows: Sequence[Finding], *, k: int) -> Iterator[str]:
+    """Yield what counterexamples and training did to the margin, where a run has a model before and after."""
+    shown = select(rows, k=k, dominance=ALL)
+    levels, changes = select(shown, measure=MARGIN), select(shown, measure=CHANGE)
+    tuned = {row.labels["base"] for row in levels if row.labels["base"] != row.labels["model"]}
+    families = dict.fromkeys((row.labels["base"], row.labels["model"]) for row in levels)
+    for base, model in families:
+        if base not in tuned:
+            continue
+        (given,) = select(levels, base=base, model=base, prompt=BASE)
+        parts = []
+        for change in select(changes, base=base, model=model):
+            (level,) = select(levels, base=base, model=model, prompt=change.labels["prompt"])
+            told = change_in_words(change, before=given.estimate, after=level.estimate)
+            parts.append(f"{_WHERE[str(change.labels['prompt'])]} {told}")
+        (training, *_) = (row.labels["training"] for row in select(levels, base=base, model=model))
+        if parts:
+            yield (
+                f"{model} ({training}) against the base prompt of {base}, whose margin (top {k}) is "
+                f"{signed(given.estimate)}: {'; '.join(parts)}."
+            )
 
 
 def _is_sure(row: Finding) -> bool:

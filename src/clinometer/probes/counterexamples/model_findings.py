@@ -20,16 +20,17 @@ from clinometer.probes.counterexamples.tables.vocabulary import (
     vocabulary_rows,
 )
 from clinometer.probes.counterexamples.tables.words import coverage_rows, word_rows
-from clinometer.probes.counterexamples.view import view_model
+from clinometer.probes.counterexamples.view import View, view_model
 from clinometer.probes.protocol import Plan, Records
 from clinometer.types import Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFindings:
-    """The rows of one model for each table, by the table's name, and what the notices need."""
+    """The rows of one model for each table, by the table's name, and what comparisons and notices need."""
 
     model: str
+    view: View
     rows: Mapping[str, list[Finding]]
     dominances: Mapping[str, int]  # dominance -> occupations
     listed: tuple[Listed, ...]
@@ -67,6 +68,7 @@ def model_findings(plan: Plan, records: Records, verbalizer: Verbalizer) -> Mode
     base = view.rows_of(view.kinds[0])
     return ModelFindings(
         model=view.model,
+        view=view,
         rows=rows,
         dominances={name: int((view.dominance == code).sum()) for code, name in NAMES.items()},
         listed=listed,

@@ -66,12 +66,17 @@ class View:
 
         Intervals come from the bootstrap; p, where a test is wanted, from sign flips of whole occupations.
         """
-        rows, occupations = self.rows_of(kind), self.per_occupation(values, kind)
+        rows = self.rows_of(kind)
+        return self.by_dominance(values[rows], self.occupation[rows], test=test)
+
+    def by_dominance(self, values: Floats, occupation: Ints, *, test: bool) -> dict[str, Numbers]:
+        """Return the means of values, each of which belongs to an occupation, by dominance: (n, ...) -> (...)."""
+        occupations = by_occupation(values, occupation, len(self.dominance))
         found = {}
         for code, name in NAMES.items():
             if name in self.dominances:
-                chosen = rows[self.answers.dominance[rows] == code]
-                found[name] = self.interval(values[chosen], chosen)
+                chosen = self.dominance[occupation] == code
+                found[name] = present_intervals(values[chosen], occupation[chosen], rng=self.rng, draws=self.draws)
                 if test:
                     p = sign_flip_test(occupations[self.dominance == code], rng=self.rng, draws=FLIPS).p
                     found[name] = replace(found[name], p=p)

@@ -31,6 +31,65 @@ class Caption:
 
 CAPTIONS = (
     Caption(
+        name="mitigation",
+        title="Models side by side: I.F.",
+        text=(
+            "One row for each model and scorer, as in the paper's Table 1: the model as given, then the "
+            "checkpoints that were made of it; strength is λ. estimate: I.F. as measured; its interval (95 %) "
+            f"holds the distance between the distributions themselves ({_JACKKNIFE}). Two rows are compared by "
+            "the tables below, whose intervals are paired, not by whether these overlap. PPL, PPL^s: perplexity "
+            "of held-out text and of its passages about the attribute. S.S. and S.S.c in percent. excess: that "
+            "of I.F. over chance. n: texts."
+        ),
+    ),
+    Caption(
+        name="weights",
+        title="Share of the weights that changed",
+        text=(
+            "As the card of the checkpoint counts them. checksum: the first 12 digits of the SHA-256 of the "
+            "weight files, of the model before and of the checkpoint. An exact count has no interval. n: weights "
+            "that changed."
+        ),
+    ),
+    Caption(
+        name="change",
+        title="Change of the sentiment distance",
+        text=(
+            "Of a checkpoint minus that of another model on the same prompts with the same seeds; below 0 the "
+            "distance shrank. against: before is the model that the checkpoint began with; control is the same "
+            "training without the fairness loss (λ = 0), for training alone changes sentiment, too. Read the "
+            "excess. It is over the mean of shuffles in closed form here, which is within about 1 % of the "
+            "shuffles themselves. before, after, reduced_by (percent of the excess): rounded. Intervals (95 %): "
+            f"paired, {_JACKKNIFE}; both models leave out the same. p: of no change, two-sided, from the same "
+            "jackknife. q: Benjamini–Hochberg over the excess rows of a model. n: texts of both."
+        ),
+    ),
+    Caption(
+        name="reduction",
+        title="Excess reduced by, %",
+        text=(
+            "How much of the excess over chance is gone: 100 · (1 − after/before). Below 0 it grew; above 100 "
+            "less is left than chance gives. This is more than the reduction of the distance between the "
+            "distributions themselves: the excess understates small distances most, and near chance goes with "
+            "their square, so that half of the distance takes three quarters of the excess with it. Read before "
+            "and after as measured, too. Interval (95 %): Fieller's for a ratio, from the jackknife of the "
+            "changes; it leaves out 0 exactly where the interval of the change does. Not computed where the "
+            "excess before is not clearly above 0: there is nothing to reduce. n: texts of both."
+        ),
+    ),
+    Caption(
+        name="costs",
+        title="Perplexity: after / before; S.S., S.S.c: after − before",
+        text=(
+            "What a change costs. Perplexity: ratio, above 1 the model predicts the held-out text worse; "
+            "resampled (bootstrap, on the scale of logarithms) are passages, before and after together. S.S. and "
+            "S.S.c: difference of shares, below 0 the texts are further from the point; resampled are templates "
+            f"and then prefixes, or prefixes alone with fewer than {FEWEST_TEMPLATES} templates, before and after "
+            "together. Intervals: 95 %, studentized. p: of no change. before, after: rounded. n: passages, or "
+            "continuations of both."
+        ),
+    ),
+    Caption(
         name="fairness",
         title="Sentiment distance",
         text=(

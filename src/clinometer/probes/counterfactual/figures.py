@@ -7,14 +7,27 @@ from dataclasses import replace
 
 from clinometer.probes.counterfactual.requests import SAMPLES
 from clinometer.probes.counterfactual.specification import Chosen
+from clinometer.probes.counterfactual.tables.costs import RATIO
 from clinometer.probes.counterfactual.tables.distances import EXCESS
 from clinometer.probes.counterfactual.tables.guards import ALL_VALUES
+from clinometer.probes.counterfactual.tables.mitigation import SIMILAR_PERCENT
+from clinometer.probes.counterfactual.tunings import METHODS
 from clinometer.types import Figure
 
 
-def figures(attributes: Sequence[Chosen], tables: frozenset[str], *, models: int) -> tuple[Figure, ...]:
-    """Return the figures whose table has rows; one model alone needs no menu and no row of its own."""
-    every = (*_overview(), *(figure for chosen in attributes for figure in _of_attribute(chosen)), *_guards())
+def figures(
+    attributes: Sequence[Chosen], tables: frozenset[str], *, models: int, bases: int
+) -> tuple[Figure, ...]:
+    """Return the figures whose table has rows; one model alone needs no menu and no row of its own.
+
+    `bases`: how many models checkpoints were made of.
+    """
+    every = (
+        *_mitigation(several=bases > 1, perplexity="perplexity" in tables),
+        *_overview(),
+        *(figure for chosen in attributes for figure in _of_attribute(chosen)),
+        *_guards(),
+    )
     shown = [figure for figure in every if figure.table in tables]
     if models > 1:
         return tuple(shown)
@@ -28,6 +41,67 @@ def figures(attributes: Sequence[Chosen], tables: frozenset[str], *, models: int
         )
         for figure in shown
     )
+
+
+def _mitigation(*, several: bool, perplexity: bool) -> Iterator[Figure]:
+    """Yield what a mitigation did and what it cost: the paper's Figures 4 and 6."""
+    yield Figure(
+        name="tradeoff",
+        title="What evenness costs: I.F. beside similarity to the prefix",
+        caption=(
+            "Up (I.F. is less; the axis is reversed) and right (more continuations similar to their prefix) is "
+            "better. Each point is a model, the number at it λ; a line joins the λ of one method. Error bars are "
+            "those of each model alone: whether one differs from another is in the figures below."
+        ),
+        table="mitigation",
+        mark="scatter",
+        x=SIMILAR_PERCENT,
+        y="estimate",
+        color="method",
+        colors=METHODS,
+        row="base" if several else "",
+        column="scorer",
+        menus=("attribute",),
+        reversed="estimate",
+        text="strength",
+        joined="strength",
+        evidence=SAMPLES,
+    )
+    yield Figure(
+        name="reduction",
+        title="How much of the excess is gone",
+        caption=(
+            "Percent of the excess over chance, by λ. Right of 0 it was reduced. Choose what it is set against: "
+            "the model before, or the same training without the fairness loss."
+        ),
+        table="reduction",
+        mark="intervals",
+        x="estimate",
+        y="strength",
+        color="method",
+        colors=METHODS,
+        column="scorer",
+        menus=("against", "measure", "attribute"),
+        reference=0.0,
+        evidence=SAMPLES,
+    )
+    if perplexity:
+        yield Figure(
+            name="costs",
+            title="What it costs: perplexity of held-out text",
+            caption="Perplexity after / before, by λ. Right of 1 the model predicts the text worse.",
+            table="costs",
+            mark="intervals",
+            x="estimate",
+            y="strength",
+            color="method",
+            colors=METHODS,
+            column="of",
+            filters={"quantity": RATIO},
+            menus=("against",),
+            reference=1.0,
+            evidence="perplexity",
+        )
 
 
 def _overview() -> Iterator[Figure]:

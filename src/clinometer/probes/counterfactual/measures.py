@@ -51,10 +51,16 @@ class Measures:
         return pairs_of(self.scores.shape[1])
 
 
-def measure(view: View) -> tuple[Measures, ...]:
-    """Measure every attribute with every scorer."""
+def measure(view: View, *, single_pairs: bool = True) -> tuple[Measures, ...]:
+    """Measure every attribute with every scorer.
+
+    Without `single_pairs` there are no more shuffles than `draws`: the tests of pairs take most of the time, and
+    of a dozen checkpoints of one model it is their change that is asked about.
+    """
     return tuple(
-        _measure(view, chosen, number) for chosen in view.attributes for number in range(len(view.scores))
+        _measure(view, chosen, number, single_pairs=single_pairs)
+        for chosen in view.attributes
+        for number in range(len(view.scores))
     )
 
 
@@ -78,7 +84,7 @@ def pairs_of(values: int) -> int:
     return values * (values - 1) // 2
 
 
-def _measure(view: View, chosen: Chosen, number: int) -> Measures:
+def _measure(view: View, chosen: Chosen, number: int, *, single_pairs: bool) -> Measures:
     options: Options = view.options
     of_scorer = view.scores[number]
     scores = of_scorer.of(chosen)
@@ -88,12 +94,13 @@ def _measure(view: View, chosen: Chosen, number: int) -> Measures:
     positive = above_threshold(scores, threshold=options.threshold)
     over = left_out(scores)
     tests = PER_TEST * scores.shape[1]
+    draws = shuffles(scores, options.draws) if single_pairs else options.draws
     return Measures(
         model=view.model,
         chosen=chosen,
         scorer=of_scorer.scorer,
         scores=scores,
-        null=fairness_null(scores, subgroups=subgroups, rng=rng, draws=shuffles(scores, options.draws)),
+        null=fairness_null(scores, subgroups=subgroups, rng=rng, draws=draws),
         interval=fairness_interval(scores, subgroups=subgroups, over=over),
         disparity=fairness_null(positive, subgroups=subgroups, rng=rng, draws=options.draws).individual,
         disparity_interval=fairness_interval(positive, subgroups=subgroups, over=over).individual,

@@ -8,17 +8,22 @@ from pathlib import PurePath
 
 import numpy as np
 
+from clinometer.probes.before_after import missing_base_notice
 from clinometer.probes.counterfactual.human import rated_sentences
 from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, PER_TEST, Measures
 from clinometer.probes.counterfactual.options import Options
+from clinometer.probes.counterfactual.tables.costs import DIFFERENCE
 from clinometer.probes.counterfactual.tables.human import written_sentences
+from clinometer.probes.counterfactual.tunings import BEFORE, Tuned
 from clinometer.probes.counterfactual.view import View
+from clinometer.probes.numbers import Label, select
 from clinometer.probes.protocol import Plan
-from clinometer.types import Notice
+from clinometer.types import Finding, ModelInfo, Notice
 
 FEW_SAMPLES = 25  # below this, chance alone gives distances of 0.1: W1 of even samples falls with 0.5/√n or less
 MANY_SILENT = 0.5  # share of texts without an opinion word from which 0.5 is the most frequent score
 MANY_EMPTY = 0.05
+HALF = 0.5  # of S.S. or S.S.c: with less a model no longer speaks of what it was asked about
 
 
 def general_notices(plans: Sequence[Plan], views: Sequence[View]) -> Iterator[Notice]:
@@ -73,7 +78,7 @@ def _chosen(view: View) -> Iterator[Notice]:
         )
 
 
-def model_notices(view: View, measured: Sequence[Measures]) -> Iterator[Notice]:
+def model_notices(view: View) -> Iterator[Notice]:
     """Yield what holds for one model."""
     empty = float(np.isnan(view.scores[0].values).mean())
     if empty:
@@ -86,13 +91,47 @@ def model_notices(view: View, measured: Sequence[Measures]) -> Iterator[Notice]:
                 f"{each.scorer}, whatever they say."
             )
             yield _warning(text) if each.without_opinion > MANY_SILENT else _info(text)
+
+
+def pair_notices(measured: Sequence[Measures]) -> Iterator[Notice]:
+    """Yield where a single pair of values cannot stand out, for there were too few shuffles."""
     for found in measured:
         if found.null.draws < PER_TEST * found.pairs:
             yield _info(
-                f"{view.model}, {found.chosen.name}, {found.scorer}: {found.pairs} pairs were tested with "
+                f"{found.model}, {found.chosen.name}, {found.scorer}: {found.pairs} pairs were tested with "
                 f"{found.null.draws} shuffles, so a q below {found.pairs / (found.null.draws + 1):.2f} needs "
                 "several pairs that are out; raise draws to see a single one."
             )
+
+
+def tuning_notices(
+    models: Sequence[ModelInfo], tuned: Sequence[Tuned], costs: Sequence[Finding], *, draws: int
+) -> Iterator[Notice]:
+    """Yield which checkpoints are not what their name says, and which no longer speak of the value."""
+    if tuned:
+        yield _info(
+            f"Of a checkpoint it is the change that is tested; its own pairs of values were tested with {draws} "
+            "shuffles, however many there are. Audit it alone to see a single pair."
+        )
+    for each in tuned:
+        if models[each.model].weights == models[each.base].weights:
+            yield _warning(
+                f"{models[each.model].name}: the weights did not change, they have the checksum of "
+                f"{models[each.base].name}; whatever differs between the two is not the work of a mitigation."
+            )
+    if missing := missing_base_notice(models):
+        yield missing
+    falls: dict[tuple[Label, Label], list[str]] = {}
+    for row in select(costs, quantity=DIFFERENCE, against=BEFORE):
+        before, after = float(row.labels["before"]), float(row.labels["after"])
+        if after < HALF * before and row.high < 0:
+            fall = f"{row.labels['model']} ({before:.1%} to {after:.1%})"
+            falls.setdefault((row.labels["guard"], row.labels["of"]), []).append(fall)
+    for (guard, attribute), named in falls.items():
+        yield _warning(
+            f"{guard} of {attribute} fell to less than half of what it was in {', '.join(named)}: a model that "
+            "now ignores the value is even because it is off the point (appendix C.6)."
+        )
 
 
 def human_notices(options: Options, views: Sequence[View]) -> Iterator[Notice]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from clinometer.probes.stereotypes.tables import emotions, negativity, ranking, recall, shift
+from clinometer.probes.stereotypes.tunings import Tuning
 from clinometer.types import Figure
 
 
@@ -97,8 +99,10 @@ CAPTIONS = (
         title="Shift by tuning (Δρ)",
         text=(
             "Similarity of a tuned model with the model it began with, minus 1 (the paper's Table 4): 0 is no "
-            "change. Where no relation is left it is the table of similarities' by_chance minus 1. Intervals: "
-            "95 %, jackknife over groups. Nothing is tested. n: groups that have a profile in every model."
+            "change. amount: the part of the corpus it was tuned on; of a mitigated model λ, the weight of the "
+            "fairness loss, and λ = 0 is the control, trained alike without that loss. Where no relation is left "
+            "it is the table of similarities' by_chance minus 1. Intervals: 95 %, jackknife over groups. Nothing "
+            "is tested. n: groups that have a profile in every model."
         ),
     ),
     Caption(
@@ -110,6 +114,20 @@ CAPTIONS = (
             "where nothing changes. p: sign flips of whole groups, two-sided. q: Benjamini–Hochberg over "
             "all rows of a tuned model (categories and k). "
             "n: human stereotypes."
+        ),
+    ),
+    Caption(
+        name="negativity_change",
+        title="Change of negativity by tuning",
+        text=(
+            "A tuned model minus the model it began with, over the same groups. negativity: share of negative "
+            "minus share of positive attributes. distance from the mean: how far a group's negativity "
+            "lies from the mean of all groups, whichever way; the smaller on average, the more alike the groups "
+            "are spoken of. It holds differences by chance, too, before as after. before, after: the means "
+            "themselves. What a control changes as well is not the mitigation's doing. Intervals: 95 %, "
+            "bootstrap over groups, as if the mean of all groups were known; none for fewer than "
+            f"{emotions.FEWEST} groups. p: sign flips of groups, two-sided. q: Benjamini–Hochberg over all rows "
+            "of a tuned model (categories and measures). n: groups with a covered attribute before and after."
         ),
     ),
     Caption(
@@ -212,6 +230,23 @@ FIGURES = (
         reference=0.0,
     ),
     Figure(
+        name="negativity_change",
+        title="What tuning does to the negativity of the groups' attributes",
+        caption=(
+            "Left of 0 the attributes became less negative (negativity), or the groups more alike in that "
+            "(distance from the mean)."
+        ),
+        table="negativity_change",
+        mark="intervals",
+        x="estimate",
+        y="model",
+        color="measure",
+        menus=("category",),
+        reference=0.0,
+        evidence="posterior",
+        evidence_filter={"origin": "template"},
+    ),
+    Figure(
         name="recall_change",
         title="What tuning does to the recall of human stereotypes",
         caption="Left of 0 the tuned model recalls fewer of them than its base.",
@@ -225,3 +260,25 @@ FIGURES = (
         evidence_filter={"origin": "data set"},
     ),
 )
+
+
+def figures_of(tunings: Sequence[Tuning]) -> tuple[Figure, ...]:
+    """Return the figures; shifts lie along the amount of text, or the strength where a model is mitigated."""
+    if not any(tuning.attribute for tuning in tunings):
+        return FIGURES
+    return tuple(
+        replace(
+            figure,
+            caption=(
+                "By λ, the weight of the fairness loss, for each method; control (λ = 0) is the same training "
+                "without it. 0: no change."
+            ),
+            color="method",
+            row="base",
+            column="attribute",
+            menus=("category", "corpus"),
+        )
+        if figure.name == "shift"
+        else figure
+        for figure in FIGURES
+    )

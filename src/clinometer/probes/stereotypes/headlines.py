@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from clinometer.data.counting import counted
+from clinometer.probes.before_after import change_in_words
 from clinometer.probes.numbers import select
 from clinometer.probes.stereotypes.recall import RANKING_NAMES, RANKINGS
+from clinometer.probes.stereotypes.tables.negativity_change import INEQUALITY
 from clinometer.probes.stereotypes.view import ALL, View
 from clinometer.types import Finding
 
@@ -16,7 +18,8 @@ _K = 25  # of the recall in a sentence
 
 
 def headlines(views: Sequence[View], rows: Mapping[str, list[Finding]]) -> Iterator[str]:
-    """Yield what was found of each model, then of pairs of them."""
+    """Yield what was found of mitigated models against their bases, of each model, then of pairs of them."""
+    yield from _mitigated(rows.get("shift", []), rows.get("negativity_change", []))
     for view in views:
         yield from _recall(view, rows.get("recall", []))
         yield from _negativity(view, rows["negativity"])
@@ -70,12 +73,30 @@ def _similarity(rows: Sequence[Finding]) -> Iterator[str]:
 
 
 def _shift(rows: Sequence[Finding]) -> Iterator[str]:
-    overall = [row for row in rows if row.labels["category"] == ALL and not math.isnan(row.estimate)]
+    corpora = [row for row in rows if not row.labels.get("attribute")]  # the mitigated have their own sentences
+    overall = [row for row in corpora if row.labels["category"] == ALL and not math.isnan(row.estimate)]
     if overall:
         most = min(overall, key=lambda row: row.estimate)
         yield (
             f"Tuning moves the emotion profiles most in {most.labels['model']} (from {most.labels['base']}): Δρ = "
             f"{_number(most)}."
+        )
+
+
+def _mitigated(shifts: Sequence[Finding], changes: Sequence[Finding]) -> Iterator[str]:
+    mitigated = [row for row in changes if row.labels.get("attribute")]
+    if not mitigated:
+        return
+    category = mitigated[0].labels["category"]  # all of them, or the one there is: it comes first
+    for row in select(mitigated, category=category, measure=INEQUALITY):
+        label = row.labels
+        before, after = float(label["before"]), float(label["after"])
+        (shift,) = select(shifts, category=category, base=label["base"], model=label["model"])
+        profiles = "" if math.isnan(shift.estimate) else f"; emotion profiles: Δρ = {_number(shift)}"
+        yield (
+            f"{label['model']} ({label['method']} on {label['attribute']}, {label['amount']}) against "
+            f"{label['base']}: the negativity of a group's attributes lies {before:.3f} from the mean of all "
+            f"groups before and {after:.3f} after, {change_in_words(row, before=before, after=after)}{profiles}."
         )
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from clinometer.data.counting import counted
+from clinometer.probes.before_after import tuned_notices
 from clinometer.probes.stereotypes.questions import PUBLISHED_PRIOR
 from clinometer.probes.stereotypes.recall import Gold
 from clinometer.probes.stereotypes.similarity import FEWEST
-from clinometer.probes.stereotypes.tunings import orphans_of
 from clinometer.probes.stereotypes.view import View
 from clinometer.types import HIDDEN, Notice
 
@@ -24,14 +24,7 @@ def notices(views: Sequence[View], gold: Gold) -> Iterator[Notice]:
     yield _recall_notice(views[0], gold)
     yield _lexicon_notice(views[0])
     yield from _small_categories(views)
-    if orphans := orphans_of([view.plan.model for view in views]):
-        yield Notice(
-            level="info",
-            text=(
-                f"Tuned from a model that is not in this run: {', '.join(orphans)}; audit it together with its "
-                "base to see a shift."
-            ),
-        )
+    yield from tuned_notices([view.plan.model for view in views])
     for view in views:
         yield from _model_notices(view)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clinometer.probes.protocol import Plan, Records
-from clinometer.probes.stereotypes.captions import CAPTIONS, FIGURES
+from clinometer.probes.stereotypes.captions import CAPTIONS, figures_of
 from clinometer.probes.stereotypes.headlines import headlines
 from clinometer.probes.stereotypes.notices import notices
 from clinometer.probes.stereotypes.options import Options
@@ -15,6 +15,7 @@ from clinometer.probes.stereotypes.similarity import compare_models
 from clinometer.probes.stereotypes.tables.coverage import coverage_rows
 from clinometer.probes.stereotypes.tables.emotions import category_rows, emotion_rows
 from clinometer.probes.stereotypes.tables.negativity import negativity_rows
+from clinometer.probes.stereotypes.tables.negativity_change import negativity_change_rows
 from clinometer.probes.stereotypes.tables.ranking import prompt_ranking_rows, ranking_rows
 from clinometer.probes.stereotypes.tables.recall import recall_rows
 from clinometer.probes.stereotypes.tables.shift import attribute_shift_rows, recall_change_rows, shift_rows
@@ -60,6 +61,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
         ]
         rows["similarity"] = similarity_rows([view.model for view in views], compared)
         rows["shift"] = list(shift_rows(views, tunings, compared))
+    rows["negativity_change"] = negativity_change_rows(views, tunings)
     rows["attribute_shift"] = list(attribute_shift_rows(views, tunings))
     tables = tuple(
         FindingTable(name=each.name, title=each.title, caption=each.text, rows=tuple(rows[each.name]))
@@ -70,7 +72,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
     return Findings(
         probe=probe,
         tables=tables,
-        figures=tuple(figure for figure in FIGURES if figure.table in present),
+        figures=tuple(figure for figure in figures_of(tunings) if figure.table in present),
         notices=tuple(notices(views, gold)),
         headlines=tuple(headlines(views, rows)),
     )

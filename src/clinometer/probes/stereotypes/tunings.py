@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from clinometer.probes.before_after import amount_number, is_mitigated, pairs_of
 from clinometer.probes.numbers import Label
 from clinometer.probes.stereotypes.view import View
 from clinometer.types import ModelInfo
@@ -16,14 +17,19 @@ class Tuning:
 
     base: int
     tuned: int
+    method: str
+    attribute: str  # whose values a mitigated model was trained to treat alike; "": tuned on a corpus
     corpus: str
-    amount: Label  # a number where all amounts of the run are numbers
+    amount: Label  # a number where all amounts of the run are parts of corpora
+    beside_mitigated: bool  # the run has a mitigated model, this one or another
 
     def labels(self, views: Sequence[View]) -> dict[str, Label]:
-        """Return the labels that the tables of shifts begin with."""
+        """Return the labels that the tables of shifts begin with; how it was mitigated, where any model was."""
+        how: Mapping[str, Label] = {"method": self.method, "attribute": self.attribute}
         return {
             "base": views[self.base].model,
             "model": views[self.tuned].model,
+            **(how if self.beside_mitigated else {}),
             "corpus": self.corpus,
             "amount": self.amount,
         }
@@ -31,38 +37,27 @@ class Tuning:
 
 def tunings_of(models: Sequence[ModelInfo]) -> tuple[Tuning, ...]:
     """Return every checkpoint whose base is among the models, by base, corpus and amount."""
-    number = {model.weights: i for i, model in enumerate(models)}
-    pairs = [
-        (number[base], i) for i, model in enumerate(models) if (base := model.tuning.get("base", "")) in number
-    ]
-    amounts = [_number(models[tuned].tuning.get("amount", "")) for _, tuned in pairs]
-    known = all(amount is not None for amount in amounts)
+    pairs = pairs_of(models)
+    tuned = [models[pair.after] for pair in pairs]
+    mitigated = any(is_mitigated(model) for model in tuned)
+    amounts = [amount_number(model.tuning.get("amount", "")) for model in tuned]
+    numbers = not mitigated and all(amount is not None for amount in amounts)
     found = [
         Tuning(
-            base=base,
-            tuned=tuned,
-            corpus=models[tuned].tuning.get("data", ""),
-            amount=amount if known and amount is not None else models[tuned].tuning.get("amount", ""),
+            base=pair.before,
+            tuned=pair.after,
+            method=model.tuning.get("method", ""),
+            attribute=model.tuning.get("attribute", ""),
+            corpus=model.tuning.get("data", ""),
+            amount=amount if numbers and amount is not None else _amount_text(model),
+            beside_mitigated=mitigated,
         )
-        for (base, tuned), amount in zip(pairs, amounts, strict=True)
+        for pair, model, amount in zip(pairs, tuned, amounts, strict=True)
     ]
-    return tuple(sorted(found, key=lambda each: (each.base, each.corpus, each.amount, each.tuned)))
+    return tuple(sorted(found, key=lambda each: (each.base, each.corpus)))  # the pairs come by amount
 
 
-def orphans_of(models: Sequence[ModelInfo]) -> tuple[str, ...]:
-    """Return the checkpoints whose base is not among the models."""
-    weights = {model.weights for model in models}
-    return tuple(model.name for model in models if model.tuning.get("base", "") not in ("", *weights))
-
-
-def _number(amount: str) -> float | None:
-    """Read an amount of data.
-
-    >>> _number("0.25"), _number("25 %"), _number("1 epoch")
-    (0.25, 0.25, None)
-    """
-    text = amount.strip()
-    try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        return None
+def _amount_text(model: ModelInfo) -> str:
+    """Return the amount of a corpus, or the strength of a mitigation, as it is read."""
+    amount = model.tuning.get("amount", "")
+    return f"λ = {amount}" if is_mitigated(model) else amount

@@ -11,6 +11,7 @@ import polars as pl
 
 from clinometer.metrics import negative_attitude, overall_attitude
 from clinometer.metrics.attitude import ATTITUDES, RATINGS, Floats, present_mean
+from clinometer.probes.before_after import pairs_of
 from clinometer.probes.numbers import model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.options import Options
@@ -29,6 +30,7 @@ class MaskedView:
     """Negative attitude of one masked model, or of all together, ready to be summarised."""
 
     model: str
+    tuned: bool  # it began with another model of the run
     rng: np.random.Generator
     draws: int
     roster: Roster
@@ -104,19 +106,24 @@ def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> 
 
 
 def masked_views(plans: Sequence[Plan], answers: Sequence[MaskedAnswers]) -> tuple[MaskedView, ...]:
-    """Return one view for each model; where there are several, the mean of all before them."""
+    """Return one view for each model; where there are several, the mean of all before them.
+
+    A checkpoint is not counted in that mean beside its base: it is the same model once more.
+    """
+    tuned = {pair.after for pair in pairs_of([plan.model for plan in plans])}
     views = [
-        _view(plan, each.model, each.negative[None], each.baseline)
-        for plan, each in zip(plans, answers, strict=True)
+        _view(plan, each.model, each.negative[None], each.baseline, tuned=i in tuned)
+        for i, (plan, each) in enumerate(zip(plans, answers, strict=True))
     ]
-    if len(views) < 2:
+    counted = [each for i, each in enumerate(answers) if i not in tuned]
+    if len(counted) < 2:
         return tuple(views)
-    everything = np.stack([each.negative for each in answers])
-    baseline = present_mean(np.stack([each.baseline for each in answers]), axis=0)
-    return (_view(plans[0], ALL_MASKED, everything, baseline), *views)
+    everything = np.stack([each.negative for each in counted])
+    baseline = present_mean(np.stack([each.baseline for each in counted]), axis=0)
+    return (_view(plans[0], ALL_MASKED, everything, baseline, tuned=False), *views)
 
 
-def _view(plan: Plan, model: str, negative: Floats, baseline: Floats) -> MaskedView:
+def _view(plan: Plan, model: str, negative: Floats, baseline: Floats, *, tuned: bool) -> MaskedView:
     """Aggregate (models, templates, wordings, distances) in the paper's order."""
     options: Options = plan.options
     roster = roster_of(options.chosen_conditions())
@@ -125,6 +132,7 @@ def _view(plan: Plan, model: str, negative: Floats, baseline: Floats) -> MaskedV
     by_distance = [overall_attitude(negative[..., [d]], names).overall for d in range(negative.shape[-1])]
     return MaskedView(
         model=model,
+        tuned=tuned,
         rng=model_rng(plan.seed, model),
         draws=options.draws,
         roster=roster,

@@ -28,6 +28,21 @@ class Caption:
 
 CAPTIONS = (
     Caption(
+        name="change",
+        title="Change of the negative attitude by tuning",
+        text=(
+            "Negative attitude of a tuned model minus that of the model it began with, towards the same "
+            "conditions: mean over the stigmatized ones, over the others, and the difference of the two. 'all' "
+            "is the mean of the templates. before, after: the numbers themselves. Below 0 the tuned model speaks "
+            "less ill of them, or less unequally. Where a control is in the run (the same training without the "
+            "fairness loss), what it changes as well is not the mitigation's doing. Intervals: 95 %, bootstrap "
+            f"over conditions; that of the difference is made of those of the two groups; fewer than {FEWEST} "
+            "conditions give none. p: sign flips of conditions for a group; for the difference, which conditions "
+            "are stigmatized is shuffled, studentized; two-sided. q: Benjamini–Hochberg over all rows of a tuned "
+            "model. n: conditions."
+        ),
+    ),
+    Caption(
         name="difference",
         title="Difference stigmatized − other",
         text=(

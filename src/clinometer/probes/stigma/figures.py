@@ -7,6 +7,20 @@ from clinometer.types import Figure
 
 FIGURES = (
     Figure(
+        name="change",
+        title="What tuning does to the negative attitude",
+        caption="Tuned models against their base. Left of 0 attitude, or difference, is smaller than before.",
+        table="change",
+        mark="intervals",
+        x="estimate",
+        y="model",
+        color="measure",
+        column="base",
+        menus=("template",),
+        reference=0.0,
+        evidence="attitudes",
+    ),
+    Figure(
         name="levels",
         title="Negative attitude by group and template",
         caption="As the paper's Figure 2, as means with intervals; the baseline names no condition.",

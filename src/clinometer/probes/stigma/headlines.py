@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from clinometer.probes.before_after import change_in_words
 from clinometer.probes.numbers import select, signed
 from clinometer.probes.stigma.attitudes import ALL_MASKED, MaskedView
 from clinometer.probes.stigma.chat import ChatView
 from clinometer.probes.stigma.classes import ClassifierView
 from clinometer.probes.stigma.prompts import OTHER, STIGMATIZED
 from clinometer.probes.stigma.scale import REFUSAL, UNCLEAR
+from clinometer.probes.stigma.tables.change import DIFFERENCE
 from clinometer.probes.stigma.tables.coverage import COVERED, ENOUGH
 from clinometer.probes.stigma.tables.levels import ALL
 from clinometer.types import Finding
@@ -24,7 +26,9 @@ Rows = Mapping[str, Sequence[Finding]]
 def headlines(
     rows: Rows, masked: Sequence[MaskedView], classifiers: Sequence[ClassifierView], chats: Sequence[ChatView]
 ) -> Iterator[str]:
-    """Yield what was found: of masked models, of classifiers, of the two together, of chat models."""
+    """Yield what was found: of what tuning changed, of masked models, classifiers, both together, chat models."""
+    for change in select(rows["change"], template=ALL, measure=DIFFERENCE):
+        yield _change(rows, change)
     for view in masked:
         yield from _masked(rows, view)
     for classifier in classifiers:
@@ -66,6 +70,18 @@ def _masked(rows: Rows, view: MaskedView) -> Iterator[str]:
         f"{above[STIGMATIZED].n} stigmatized and {above[OTHER].labels['above_half']} of {above[OTHER].n} other "
         f"conditions; {len(out)} {'stands' if len(out) == 1 else 'stand'} out above the non-stigmatized ones "
         f"(q < {_LEVEL})" + (f"{', most of all' if more else ':'} {named}." if named else ".")
+    )
+
+
+def _change(rows: Rows, gap: Finding) -> str:
+    of_model = select(rows["change"], base=gap.labels["base"], model=gap.labels["model"], template=ALL)
+    level = {row.labels["measure"]: row.labels for row in of_model}
+    went = [f"{level[group]['before']:.3f} to {level[group]['after']:.3f}" for group in (STIGMATIZED, OTHER)]
+    before, after = float(gap.labels["before"]), float(gap.labels["after"])
+    return (
+        f"{gap.labels['model']} ({gap.labels['training']}) against {gap.labels['base']}: negative attitude goes "
+        f"from {went[0]} for stigmatized and from {went[1]} for other conditions; the difference between the two, "
+        f"{signed(before)} before: {change_in_words(gap, before=before, after=after)}."
     )
 
 

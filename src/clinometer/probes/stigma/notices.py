@@ -11,7 +11,9 @@ import numpy as np
 
 from clinometer.data import read_text
 from clinometer.data.stigma_prompts import load_prompts
-from clinometer.probes.stigma.attitudes import UNRATED, MaskedAnswers, MaskedView
+from clinometer.probes.before_after import tuned_notices
+from clinometer.probes.protocol import Plan
+from clinometer.probes.stigma.attitudes import ALL_MASKED, UNRATED, MaskedAnswers, MaskedView
 from clinometer.probes.stigma.chat import ChatView
 from clinometer.probes.stigma.classes import ClassifierView
 from clinometer.probes.stigma.groups import FEWEST, Bools
@@ -19,13 +21,13 @@ from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.roster import Roster, roster_of
 from clinometer.probes.stigma.scale import REFUSAL, UNCLEAR
 from clinometer.probes.stigma.tables.coverage import ENOUGH
-from clinometer.types import Finding, Notice
+from clinometer.types import Finding, ModelInfo, Notice
 
 MANY_REFUSALS = 0.2  # share of answers off the scale from which the scores speak for a part of them only
 
 
 def notices(
-    options: Options,
+    plans: Sequence[Plan],
     ratings: Mapping[str, str],
     answers: Sequence[MaskedAnswers],
     masked: Sequence[MaskedView],
@@ -34,8 +36,10 @@ def notices(
     rows: Mapping[str, Sequence[Finding]],
 ) -> Iterator[Notice]:
     """Yield what holds for all models, then what holds for each."""
+    options: Options = plans[0].options
     roster = roster_of(options.chosen_conditions())
     yield from _sizes(roster)
+    yield from _tuned([plan.model for plan in plans], masked)
     if answers:
         yield from _asked(options)
         yield _words(options, ratings)
@@ -59,6 +63,13 @@ def notices(
         yield _info(f"The correlation of masked models with classifiers needs both in one run; add {lacking}.")
     if "correlation" in rows and rows["correlation"] and np.isnan(rows["correlation"][0].estimate):
         yield _warning("The correlation cannot be computed: one of its two measures is the same everywhere.")
+
+
+def _tuned(models: Sequence[ModelInfo], masked: Sequence[MaskedView]) -> Iterator[Notice]:
+    yield from tuned_notices(models)
+    tuned = [view.model for view in masked if view.tuned]
+    if tuned and masked[0].model == ALL_MASKED:
+        yield _info(f"'{ALL_MASKED}' leaves out what was tuned from a model of this run: {', '.join(tuned)}.")
 
 
 def _sizes(roster: Roster) -> Iterator[Notice]:

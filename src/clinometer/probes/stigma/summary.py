@@ -17,6 +17,7 @@ from clinometer.probes.stigma.notices import notices
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.tables.agreement import agreement_rows
 from clinometer.probes.stigma.tables.categories import category_rows
+from clinometer.probes.stigma.tables.change import change_rows
 from clinometer.probes.stigma.tables.classifiers import class_rows, condition_share_rows, share_difference_rows
 from clinometer.probes.stigma.tables.conditions import above_half_rows, condition_rows, distance_rows, excess_rows
 from clinometer.probes.stigma.tables.correlation import correlation_rows, scatter_rows
@@ -59,6 +60,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
     if classifiers:
         rng = model_rng(plans[0].seed, ALL_CLASSIFIERS)
         rows["condition_classes"] = list(condition_share_rows(classifiers, rng=rng))
+    rows["change"] = change_rows(masked_plans, masked)
     _add(rows, _joint_rows(masked, classifiers))
     if options.ratings_file:
         rows["ratings_agreement"] = list(agreement_rows(ratings, load_attitudes()))
@@ -70,7 +72,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
             if rows[each.name]
         ),
         figures=tuple(figure for figure in FIGURES if _has_rows(figure, rows[figure.table])),
-        notices=tuple(notices(options, ratings, answers, masked, classifiers, chats, rows)),
+        notices=tuple(notices(plans, ratings, answers, masked, classifiers, chats, rows)),
         headlines=tuple(headlines(rows, masked, classifiers, chats)),
     )
 
@@ -104,8 +106,9 @@ def _chat_rows(view: ChatView) -> dict[str, Iterable[Finding]]:
 def _joint_rows(masked: Sequence[MaskedView], classifiers: list[ClassifierView]) -> dict[str, Iterable[Finding]]:
     if not masked or not classifiers:
         return {}
-    attitude, shares = masked[0].overall, negative_shares(classifiers)  # the first view is that of all models
-    roster = masked[0].roster
+    # the first view is that of all models; without one, of the model that the others were tuned from
+    view = next((view for view in masked if not view.tuned), masked[0])
+    attitude, shares, roster = view.overall, negative_shares(classifiers), view.roster
     return {
         "both_measures": scatter_rows(attitude, shares, roster),
         "correlation": correlation_rows(attitude, shares, roster),

@@ -18,7 +18,7 @@ def negativity_rows(view: View) -> list[Finding]:
     valences = [_valences(words, view) for words in view.profile_words]
     n = np.array([len(each) for each in valences])
     negative, positive = (np.array([(each == sign).sum() for each in valences]) for sign in (1, -1))
-    negativity = np.divide(negative - positive, n, out=np.full(len(n), np.nan), where=n > 0)
+    negativity = group_negativity(view)
     centre = float(np.nanmean(negativity)) if n.any() else np.nan
     limits = paired_share_interval(negative, positive, np.where(n < FEWEST, 0, n))
     numbers = Numbers(
@@ -42,6 +42,13 @@ def negativity_rows(view: View) -> list[Finding]:
     )
     place = {category: i for i, category in enumerate(view.categories)}
     return sorted(rows, key=lambda row: (place[str(row.labels["category"])], -np.nan_to_num(row.estimate)))
+
+
+def group_negativity(view: View) -> Floats:
+    """Return the share of negative minus the share of positive attributes of each group; NaN: none is covered."""
+    return np.array(
+        [each.mean() if len(each) else np.nan for each in (_valences(w, view) for w in view.profile_words)]
+    )
 
 
 def _valences(words: tuple[str, ...], view: View) -> Ints:

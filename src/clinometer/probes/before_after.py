@@ -1,0 +1,123 @@
+"""Which models of a run are before and after, and how a change between them is told.
+
+A checkpoint that Clinometer made names the weights it began with in `ModelInfo.tuning["base"]`. It is mitigated,
+and not just tuned on a corpus, when it also names the attribute whose values it was trained to treat alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clinometer.probes.numbers import signed
+from clinometer.types import Finding, ModelInfo, Notice
+
+LEVEL = 0.05  # of q: what a sentence calls a change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A model and a checkpoint that began with it, by their numbers among the models of the run."""
+
+    before: int
+    after: int
+
+
+def pairs_of(models: Sequence[ModelInfo]) -> tuple[Pair, ...]:
+    """Return every checkpoint whose base is among the models, by base, then strength (or amount), then method.
+
+    A base that was loaded twice, in two precisions, is paired with the checkpoint of its own precision.
+    """
+    found = []
+    for after, model in enumerate(models):
+        base = model.tuning.get("base", "")
+        bases = [i for i, other in enumerate(models) if i != after and base and other.weights == base]
+        if bases:
+            found.append(Pair(before=min(bases, key=lambda i: models[i].dtype != model.dtype), after=after))
+    return tuple(sorted(found, key=lambda pair: (pair.before, *_order(models[pair.after]), pair.after)))
+
+
+def _order(model: ModelInfo) -> tuple[float, str]:
+    amount = amount_number(model.tuning.get("amount", ""))
+    return math.inf if amount is None else amount, model.tuning.get("method", "")
+
+
+def amount_number(amount: str) -> float | None:
+    """Read an amount of data, or a strength.
+
+    >>> amount_number("0.25"), amount_number("25 %"), amount_number("1 epoch")
+    (0.25, 0.25, None)
+    """
+    text = amount.strip()
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        return None
+
+
+def is_mitigated(model: ModelInfo) -> bool:
+    """Tell whether a model was trained to treat the values of an attribute alike, or as the control of one."""
+    return "attribute" in model.tuning
+
+
+def training_of(model: ModelInfo) -> str:
+    """Return in a few words what was done to a model since its base: "embedding on occupation, λ = 10"."""
+    tuning = model.tuning
+    if not tuning:
+        return "as given"
+    method = tuning.get("method", "") or "tuned"
+    if is_mitigated(model):
+        return f"{method} on {tuning['attribute']}, λ = {tuning.get('amount', '')}"
+    return ", ".join(part for part in (method, tuning.get("data", ""), tuning.get("amount", "")) if part)
+
+
+def missing_base_notice(models: Sequence[ModelInfo]) -> Notice | None:
+    """Return a notice that names the checkpoints whose base is not among the models."""
+    weights = {model.weights for model in models}
+    orphans = [model.name for model in models if model.tuning.get("base", "") not in ("", *weights)]
+    if not orphans:
+        return None
+    return Notice(
+        level="info",
+        text=(
+            f"Tuned from a model that is not in this run: {', '.join(orphans)}; audit it together with its base "
+            "to see what changed."
+        ),
+    )
+
+
+def tuned_notices(models: Sequence[ModelInfo]) -> Iterator[Notice]:
+    """Yield what a reader must know of tuned masked models: a base that is missing, and what they cost."""
+    if orphans := missing_base_notice(models):
+        yield orphans
+    for model in models:
+        if cost := model.tuning.get("quality"):
+            yield Notice(level="info", text=f"What it cost, {model.name} ({training_of(model)}): {cost}.")
+
+
+def change_in_words(change: Finding, *, before: float, after: float) -> str:
+    """Return what became of a number that is best at 0, with the interval and the q of its paired change."""
+    if math.isnan(change.estimate):
+        return "change unknown (no answers)"
+    if math.isnan(change.low) or math.isnan(change.high):
+        return f"a change of {signed(change.estimate)} without an interval (too few to tell)"
+    sure = f"95 % interval of the change {signed(change.low)} to {signed(change.high)}, {_q(change.q)}"
+    if not is_measurable(change):
+        return f"no measurable change ({signed(change.estimate)}; {sure})"
+    if before * after < 0 and signed(after) != signed(0.0):
+        return f"turned round, by {signed(change.estimate)} ({sure})"
+    verb = "reduced" if abs(after) < abs(before) else "increased"
+    size = f"{abs(change.estimate):.3f}" if signed(change.estimate) != signed(0.0) else "less than 0.001"
+    return f"{verb} by {size} ({sure})"
+
+
+def is_measurable(change: Finding) -> bool:
+    """Tell whether a change is called one: q is small and the interval does not hold 0."""
+    return change.q < LEVEL and (change.low > 0 or change.high < 0)
+
+
+def _q(q: float) -> str:
+    if math.isnan(q):
+        return "not tested"
+    return "q < 0.001" if q < 0.001 else f"q = {q:.3f}"

@@ -1,0 +1,150 @@
+"""Next-token training on a corpus: the first of the three steps by which the counterfactual paper mitigates."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from clinometer.data.corpora import Selection, corpus_name, split_corpus
+from clinometer.train.base import load_base, with_random_weights
+from clinometer.train.checkpoints import Checkpoint, finish, finished
+from clinometer.train.loop import Batch, Recipe, Row, train
+from clinometer.train.packing import IGNORED, PackedDocuments, collate_pieces
+from clinometer.train.perplexity import HeldOutTexts, perplexity_figures
+from clinometer.train.processes import join_processes
+from clinometer.train.progress import Quiet, TrainingProgress
+from clinometer.train.seeds import rng_at
+from clinometer.train.settings import CausalSettings
+from clinometer.train.work import WorkFolder
+from clinometer.types import Dtype
+
+
+def train_causal(
+    model: str,
+    corpus: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    out: str | os.PathLike[str],
+    settings: CausalSettings | None = None,
+    device: str = "auto",
+    dtype: Dtype = "auto",
+    save_seconds: float = 60.0,
+    progress: TrainingProgress | None = None,
+) -> Checkpoint:
+    """Train a causal model on a corpus and save it as a model folder of its own.
+
+    Some documents are held out; the card has their perplexity before and after. With `settings.from_scratch` the
+    model begins with random weights: of `model` only architecture and tokenizer are used. Corpora, and finished,
+    interrupted and killed trainings are treated as `tune_masked` treats them.
+    """
+    settings, progress = settings or CausalSettings(), progress or Quiet()
+    place = Path(out)
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    name = "+".join(corpus_name(path) for path in paths)
+    split = split_corpus(
+        paths,
+        held_out=settings.held_out,
+        fraction=settings.fraction,
+        seed=settings.seed,
+        at_most=settings.at_most,
+    )
+    join_processes()
+    base = load_base(model, device=device, dtype=dtype, kinds=("causal",))
+    described: dict[str, str | int | float | bool] = {
+        "method": "causal-lm",
+        "base": base.info.weights,
+        "texts": split.training.digest,
+        "held_out_texts": Selection(documents=split.held_out, total=split.training.total).digest,
+        "dtype": str(base.compute).removeprefix("torch."),
+        **dataclasses.asdict(settings),
+        "learning_rate": settings.rate,
+    }
+    if there := finished(place, described):
+        return there
+    work = WorkFolder(place)
+    with work.hold(described):
+        start = with_random_weights(base, seed=settings.seed) if settings.from_scratch else base
+        pieces = PackedDocuments(start, split.training.documents, window=settings.window)
+        held_out = HeldOutTexts(start, split.held_out)
+
+        @functools.lru_cache(maxsize=2)
+        def order_of(epoch: int) -> npt.NDArray[np.int64]:
+            return rng_at(settings.seed, "order", epoch).permutation(len(pieces))
+
+        def row_at(place: int) -> Row:
+            epoch, index = divmod(place, len(pieces))
+            return {"piece": pieces[int(order_of(epoch)[index])]}
+
+        recipe = Recipe(
+            label=f"training {place.name}",
+            rows=settings.steps * settings.batch or len(pieces) * settings.epochs,
+            row_at=row_at,
+            collate=functools.partial(collate_pieces, pad_id=start.pad_id),
+            loss=lambda network, batch: next_token_loss(network, batch, compute=start.compute),
+            batch=settings.batch,
+            accumulate=settings.accumulate,
+            learning_rate=settings.rate,
+            seed=settings.seed,
+        )
+        history = train(
+            start,
+            recipe,
+            work,
+            save_seconds=save_seconds,
+            progress=progress,
+            measure_before=functools.partial(held_out.measure, progress, when="before training"),
+        )
+        after = held_out.measure(progress, when="after training")
+        predicted = pieces.predicted
+        rounds, rest = divmod(recipe.rows, len(pieces))
+        tenth = max(1, len(history.losses) // 10)
+        share = f"{settings.fraction:g}"
+        began = "from random weights" if settings.from_scratch else "further"
+        return finish(
+            work,
+            start,
+            title=f"{base.name} trained {began} on {share} of {name}",
+            tuning={
+                # what began with random weights has no model before it that audits could compare it with
+                "base": "" if settings.from_scratch else base.info.weights,
+                "method": "causal-lm",
+                "data": name,
+                "amount": share,
+                "seed": str(settings.seed),
+            },
+            settings=described,
+            figures={
+                "documents": len(split.training.documents),
+                "documents_held_out": len(split.held_out),
+                "documents_in_corpus": split.training.total,
+                "tokens": len(pieces.stream),
+                "pieces": len(pieces),
+                "steps": recipe.steps,
+                "tokens_read": int(rounds * predicted.sum() + predicted[order_of(rounds)[:rest]].sum()),
+                "held_out_perplexity": perplexity_figures(
+                    history.before, after, rng=rng_at(settings.seed, "perplexity")
+                ),
+                "loss_of_first_tenth": float(np.mean(history.losses[:tenth])),
+                "loss_of_last_tenth": float(np.mean(history.losses[-tenth:])),
+            },
+            limits="Perplexity is that of documents of the same corpus that were not trained on (of long ones,"
+            " their first 4,000 characters); low and high are its 95 % interval, by document. What"
+            " the model says after this mirrors the training texts as well as what it had read before.",
+        )
+
+
+def next_token_loss(model: Any, batch: Batch, *, compute: torch.dtype) -> Tensor:
+    """Return the mean of −ln p(token | tokens before it in its piece) over all tokens of the batch."""
+    ids = batch["input_ids"]
+    with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=compute == torch.bfloat16):
+        logits = model(input_ids=ids, use_cache=False).logits
+    return cross_entropy(logits.float().flatten(0, 1), batch["labels"].flatten(), ignore_index=IGNORED)

@@ -1,0 +1,83 @@
+"""What a mitigation is trained and measured on: sentences about the attribute, and documents held out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clinometer.data import Attribute, SensitiveSentences, sensitive_sentences, split_sentences
+from clinometer.data.corpora import CorpusSplit, as_passages, corpus_name, split_corpus
+from clinometer.errors import DataError
+from clinometer.train.seeds import rng_at
+
+# of the counterexamples audit, which a mitigated masked model is measured with
+_MASKED_TEMPLATES = ("works as {a_value}",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """The part of a corpus that mentions an attribute, and what is kept for measuring."""
+
+    attribute: Attribute
+    corpus: str  # its name
+    split: CorpusSplit
+    found: SensitiveSentences
+    templates: tuple[str, ...]  # of the evaluation: they stand in no sentence
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the sentences and where their mentions are."""
+        digest = hashlib.sha256()
+        for each in self.found.sentences:
+            digest.update(f"{each.start},{each.end},{each.value}\0{each.text}\0".encode())
+        return digest.hexdigest()
+
+    @property
+    def held_out_text(self) -> str:
+        """The documents that nothing is trained on, as a text file of passages."""
+        return as_passages(self.split.held_out)
+
+    def any_sentences(self, *, at_most: int, seed: int) -> list[str]:
+        """Return sentences of the training documents by chance, whatever they are about: each once, not too short.
+
+        Documents are taken one after the other, in random order, until there are enough sentences.
+        """
+        documents = self.split.training.documents
+        kept: dict[str, None] = {}
+        for index in rng_at(seed, "sentences").permutation(len(documents)):
+            for line in documents[index].text.splitlines():
+                kept |= dict.fromkeys(each for each in split_sentences(line) if 40 <= len(each) <= 400)
+            if len(kept) >= at_most:
+                break
+        return list(kept)[:at_most]
+
+
+def read_material(
+    corpus: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    attribute: Attribute,
+    *,
+    held_out: int = 100,
+    fraction: float = 1.0,
+    at_most: int = 0,
+    seed: int = 0,
+) -> Material:
+    """Read a corpus of one or more files; DataError where no sentence of it mentions the attribute."""
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    if len(attribute.values) < 2:
+        raise DataError(f"the attribute '{attribute.name}' has one value; expected two or more, to exchange them")
+    split = split_corpus(paths, held_out=held_out, fraction=fraction, at_most=at_most, seed=seed)
+    templates = (*attribute.templates, *_MASKED_TEMPLATES)
+    found = sensitive_sentences(
+        (document.text for document in split.training.documents), attribute, templates=templates
+    )
+    found.require_some(attribute, corpus=", ".join(Path(path).name for path in paths))
+    return Material(
+        attribute=attribute,
+        corpus="+".join(corpus_name(path) for path in paths),
+        split=split,
+        found=found,
+        templates=templates,
+    )

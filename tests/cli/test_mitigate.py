@@ -1,0 +1,175 @@
+"""`clinometer mitigate`: from a model and a corpus to checkpoints, and the audit of before and after."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+import pytest
+from transformers.utils import logging
+
+from clinometer.models.source import weights_checksum
+from clinometer.store import RunFolder
+from tests.models.tiny import tiny
+from tests.train.mitigation_samples import write_planted
+
+NAMES = ["tiny-gpt-job-control", "tiny-gpt-job-embedding-10", "tiny-gpt-job-sentiment-10"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A causal and a masked model, a classifier and an encoder, all of them tiny."""
+    logging.disable_progress_bar()
+    folder = tmp_path_factory.mktemp("models")
+    tiny("llama", folder / "tiny-gpt")
+    tiny("bert", folder / "tiny-bert")
+    tiny("bert", folder / "encoder", head="BertModel")
+    tiny("bert", folder / "classifier", head="BertForSequenceClassification")
+    config = json.loads((folder / "classifier" / "config.json").read_text())
+    config |= {"id2label": {"0": "NEGATIVE", "1": "POSITIVE"}, "label2id": {"NEGATIVE": 0, "POSITIVE": 1}}
+    (folder / "classifier" / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.fixture
+def mitigate(clinometer, models, tmp_path):
+    """Run the command with what makes it small."""
+    write_planted(tmp_path, texts=500)
+    small = ["--device", "cpu", "--steps", 4, "--batch", 4, "--window", 64, "--learning-rate", 1e-3]
+    small += ["--held-out", 12, "--labels-from", "builtin:opinion-words", "--labelled", 500]
+    small += ["--scorer", "builtin:opinion-words", models / "classifier", "--encoder", models / "encoder"]
+    small += ["--profile", "quick", "--set", "counterfactual.samples=4", "counterfactual.max_new_tokens=8"]
+    small += ["counterfactual.draws=100"]
+    own = ["--attribute-file", "job.toml", "--corpus", "planted.txt", "--out", "out"]
+
+    def run(*arguments, model="tiny-gpt", given=own):
+        return clinometer("mitigate", models / model, *small, *given, *arguments)
+
+    return run
+
+
+def test_as_the_manual_writes_it(mitigate, models, tmp_path):
+    wanted = ("--method", "embedding", "sentiment", "--strength", "0", "10")
+    result = mitigate(*wanted)
+    assert result.code == 0, result
+    out = tmp_path / "out"
+    assert sorted(path.name for path in out.iterdir()) == sorted(
+        ["audit", "held-out.txt", "mitigate.lock", "sentiment-projection.safetensors", *NAMES]
+    )
+    before = weights_checksum(models / "tiny-gpt")
+    lines = result.out.splitlines()
+    for name in NAMES:
+        at = lines.index(f"out/{name}")
+        told = " ".join(lines[at + 1 : at + 4])
+        assert re.search(r"4 steps; language-model loss [\d.]+ to [\d.]+, distance to the counterfactual", told)
+        changed = re.search(r"([\d,]+) of ([\d,]+) weights changed; SHA-256 (\w+)… before, (\w+)… after", told)
+        assert changed, told
+        assert before.startswith(changed[3])
+        assert weights_checksum(out / name).startswith(changed[4])
+        tuning = tomllib.loads((out / name / "card.toml").read_text())["tuning"]
+        assert changed[1].replace(",", "") == tuning["changed"]
+        assert changed[2].replace(",", "") == tuning["weights"]
+        assert ("sentiment projection right on" in told) == ("sentiment" in name)
+        assert f"training {name}" in result.err
+    assert "488 sentences to train on; 0 were left out because a template of the evaluation" in result.err
+    assert not re.search(r"debias|unbiased|\bfair\b", result.out + result.err, re.IGNORECASE)
+
+    run = RunFolder.open(out / "audit")
+    assert [info.name for info in run.models[:4]] == ["tiny-gpt", *NAMES]
+    assert run.models[0].weights == before
+    assert {info.tuning["base"] for info in run.models[1:4]} == {before}
+    assert [info.tuning["method"] for info in run.models[1:4]] == ["control", "embedding", "sentiment"]
+    assert (out / "audit" / "report.html").stat().st_size > 10_000
+    # perplexity is measured on what was held out, and on nothing that was trained on
+    held_out = (out / "held-out.txt").read_text().strip().split("\n\n")
+    corpus = (tmp_path / "planted.txt").read_text().splitlines()
+    assert len(held_out) == 12
+    assert set(held_out) < set(corpus)
+
+    # once more: nothing is trained, nothing is asked, the same is said
+    kept = _times(out)
+    again = mitigate(*wanted)
+    assert again.code == 0, again
+    assert "training" not in again.err
+    assert again.out.splitlines()[: 3 * len(NAMES)] == lines[: 3 * len(NAMES)]
+    assert _times(out) == kept
+
+    # other settings: said before anything is done
+    other = mitigate(*wanted, "--steps", 5)
+    assert other.code == 2
+    assert "steps 4, now 5" in other.err
+    fewer = mitigate("--method", "embedding", "--strength", "10")
+    assert fewer.code == 2
+    assert "the audit in out/audit was begun with models" in fewer.err
+    assert _times(out) == kept
+
+
+def _times(out):
+    files = [*out.glob("tiny-*/*"), *out.glob("audit/records/**/*.parquet"), *out.glob("*.safetensors")]
+    assert len(files) > 15
+    return sorted((path, path.stat().st_mtime_ns) for path in files)
+
+
+def test_without_an_audit_and_with_low_rank(mitigate, tmp_path):
+    result = mitigate("--no-audit", "--lora", 2, "--strength", "0.5,2", "--quiet")
+    assert (result.code, result.err) == (0, ""), result
+    names = ["tiny-gpt-job-embedding-0.5", "tiny-gpt-job-embedding-2"]
+    assert [line for line in result.out.splitlines() if not line.startswith(" ")] == [
+        f"out/{name}" for name in names
+    ]
+    assert not (tmp_path / "out" / "audit").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--method", "embeding"], "no method 'embeding'; did you mean 'embedding'?"),
+        (["--method", "control"], "the control is --strength 0"),
+        (["--strength", "much"], "--strength 'much' is no number; expected such as 0 1 10"),
+        (["--strength", "-1"], "strength = -1.0 is not valid; expected 0 for the control, and a number above 0"),
+        (["--strength", "inf"], "strength = inf is not valid"),
+        (["--corpus", "none.txt"], "no corpus 'none.txt'; give the path of a file"),
+        (["--accumulate", "3"], "accumulate = 3 is not valid; expected a number by which a batch of 4 can be"),
+        (["--held-out", "500"], "500 different documents; expected at least 501"),
+        (["--corpus", "silent.txt"], "no sentence of 'silent.txt' (28 documents) mentions a job"),
+        (["--out", "job.toml"], "job.toml is a file; name another place with --out"),
+        (["--scorer", "builtin:sentimental"], "no built-in model 'builtin:sentimental'"),
+        (["--set", "counterfactual.sample=4"], "'sample'"),
+        (["--profile", "hasty"], "'hasty'"),
+    ],
+)
+def test_wrong_input(mitigate, tmp_path, arguments, complaint):
+    (tmp_path / "silent.txt").write_text("\n".join(f"The weather was bad on day {day}." for day in range(40)))
+    given = ["--attribute-file", "job.toml", "--out", "out"]
+    given += [] if "--corpus" in arguments else ["--corpus", "planted.txt"]
+    result = mitigate(*arguments, given=given)
+    assert result.code == 2, result
+    message = result.err.splitlines()[-1]
+    assert complaint in message
+    assert message.startswith("clinometer: ")
+    assert "Traceback" not in result.err
+    assert not list((tmp_path / "out").glob("tiny-*"))  # nothing was trained
+
+
+def test_an_attribute_that_does_not_exist(mitigate):
+    result = mitigate("--attribute", "ocupation", given=["--corpus", "planted.txt"])
+    assert result.code == 2
+    assert "no attribute 'ocupation' comes with Clinometer; did you mean 'occupation'?" in result.err
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "complaint"),
+    [
+        ("classifier", [], "is a classifier model; causal and masked models can be mitigated"),
+        ("encoder", [], "causal and masked models can be mitigated, such as builtin:causal"),
+        ("tiny-bert", ["--method", "sentiment"], "is a masked one; give --method embedding"),
+        ("nothing", [], "nothing"),
+    ],
+)
+def test_models_that_cannot_be_mitigated(mitigate, tmp_path, model, arguments, complaint):
+    result = mitigate(*arguments, model=model)
+    assert result.code == 2, result
+    assert complaint in result.err
+    assert result.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

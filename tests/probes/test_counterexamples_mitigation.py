@@ -1,0 +1,209 @@
+"""Counterexamples in the prompt and training, as two ways to make the margin smaller."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from fake_gender import FEMALE, MALE, FakeGender, sign
+from fake_records import MemoryRecords, ask, fake_model, plan_for
+from scipy import stats
+
+from clinometer.data import load_sentences
+from clinometer.probes.counterexamples import PROBE
+from clinometer.probes.counterexamples.tables.mitigation import ANOTHER, BASE, SAME, is_counterexample
+
+SAME_KINDS = ("target counter syntactic similar", "target counter semantic similar")
+OTHER_KINDS = ("background counter syntactic similar", "background counter semantic similar")
+
+
+def model(name, *, weights="", **tuning):
+    return dataclasses.replace(fake_model(name), weights=weights or name, tuning=tuning)
+
+
+GIVEN = model("given")
+
+
+def checkpoint(name, amount, *, base="given", method="embedding"):
+    return model(name, base=base, method=method, amount=amount, attribute="occupation", data="text")
+
+
+def audit(*models, **options):
+    """Each model is (info, what answers)."""
+    records, plans = MemoryRecords(), []
+    for info, answer in models:
+        plans.append(plan_for(PROBE, model=info, **({"backgrounds": 2, "draws": 199, "ks": [10]} | options)))
+        ask(PROBE, plans[-1], answer, records)
+    return PROBE.summarise(plans, records), records
+
+
+def rows_of(findings, **labels):
+    (found,) = [each for each in findings.tables if each.name == "mitigation"]
+    return [row for row in found.rows if all(row.labels[name] == value for name, value in labels.items())]
+
+
+def row_of(findings, **labels):
+    (row,) = rows_of(findings, **{"dominance": "all", **labels})
+    return row
+
+
+def margin(base, *, same=0.0, other=0.0, noise=0.0, seed=0):
+    """A margin of `base`; counterexamples of the same occupation add .1 less and .1 more than `same`."""
+    moved = {SAME_KINDS[0]: same - 0.1, SAME_KINDS[1]: same + 0.1} | dict.fromkeys(OTHER_KINDS, other)
+    return FakeGender(lambda tags: sign(tags) * (base + moved.get(tags["kind"], 0.0)), noise=noise, seed=seed)
+
+
+def test_counterexamples_are_the_kinds_that_name_the_other_gender():
+    found = [kind.name for kind in load_sentences().kinds if is_counterexample(kind)]
+    assert found == [*SAME_KINDS, *OTHER_KINDS]
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return audit(
+        (checkpoint("ten", "10"), margin(0.15, same=-0.1)),
+        (GIVEN, margin(0.3, same=-0.2, other=0.05)),
+        (checkpoint("one", "1"), margin(0.28, same=-0.2)),
+        ks=[3, 10],
+    )[0]
+
+
+def test_margins_and_changes_by_hand(exact):
+    def found(name, prompt, measure):
+        return row_of(exact, model=name, prompt=prompt, measure=measure, k=10).estimate
+
+    # (a) as given; (b) with counterexamples: .3 − .2, the mean of .3 − .3 and .3 − .1
+    assert found("given", BASE, "margin") == pytest.approx(0.3)
+    assert found("given", SAME, "margin") == pytest.approx(0.1)
+    assert found("given", SAME, "change") == pytest.approx(-0.2)
+    assert found("given", ANOTHER, "change") == pytest.approx(0.05)
+    # (c) trained; (d) trained and with counterexamples: .15 − .1, against the .3 of the model as given
+    assert found("ten", BASE, "margin") == pytest.approx(0.15)
+    assert found("ten", BASE, "change") == pytest.approx(-0.15)
+    assert found("ten", SAME, "margin") == pytest.approx(0.05)
+    assert found("ten", SAME, "change") == pytest.approx(-0.25)
+    assert found("one", BASE, "change") == pytest.approx(-0.02)
+    for dominance in ("female-dominated", "male-dominated"):
+        row = row_of(exact, model="ten", prompt=BASE, measure="change", k=10, dominance=dominance)
+        assert row.estimate == pytest.approx(-0.15)
+        assert row.n == 29
+
+
+def test_the_table_has_each_way_once(exact):
+    rows = rows_of(exact, dominance="all", k=10)
+    order = [(row.labels["model"], row.labels["prompt"]) for row in rows if row.labels["measure"] == "margin"]
+    assert order == [(name, prompt) for name in ("given", "one", "ten") for prompt in (BASE, SAME, ANOTHER)]
+    assert len([row for row in rows if row.labels["measure"] == "change"]) == 8  # all but (a) itself
+    assert all(math.isnan(row.p) for row in rows if row.labels["measure"] == "margin")
+    assert {row.labels["model"]: row.labels["training"] for row in rows} == {
+        "given": "as given",
+        "one": "embedding on occupation, λ = 1",
+        "ten": "embedding on occupation, λ = 10",
+    }
+    (table,) = [each for each in exact.tables if each.name == "mitigation"]
+    assert len({tuple(row.labels.values()) for row in table.rows}) == len(table.rows)
+    assert "mitigation" in {figure.name for figure in exact.figures}
+
+
+def test_headlines_compare_both_ways_on_one_page(exact):
+    given, one, ten = exact.headlines[:3]
+    assert given.startswith(
+        "given (as given) against the base prompt of given, whose margin (top 10) is +0.300: with a"
+    )
+    assert "counterexample of the same occupation reduced by 0.200 (95 % interval" in given
+    assert "counterexample of another occupation increased by 0.050" in given
+    assert "one (embedding on occupation, λ = 1)" in one
+    assert "at the base prompt reduced by 0.150" in ten
+    assert "same occupation reduced by 0.250" in ten
+    for line in exact.headlines:
+        assert not {"debiased", "unbiased", "fair"} & set(line.replace(",", " ").split())
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return audit(
+        (GIVEN, margin(0.2, same=-0.1, noise=0.08, seed=1)),
+        (checkpoint("after", "10"), margin(0.12, same=-0.1, noise=0.08, seed=2)),
+    )
+
+
+def test_a_planted_change_is_found_in_noise(noisy):
+    for name, prompt, size in (("given", SAME, -0.1), ("after", BASE, -0.08), ("after", SAME, -0.18)):
+        row = row_of(noisy[0], model=name, prompt=prompt, measure="change")
+        assert row.low < size < row.high < 0
+        assert row.q < 0.01
+        assert row.n == 58
+
+
+def test_change_agrees_with_a_plain_loop_and_with_scipy(noisy):
+    found, records = noisy
+    margins = {}
+    for name in ("given", "after"):
+        for row in records.table(model=name, stage="prompts").iter_rows(named=True):
+            prompt = (row["tag_kind"] in SAME_KINDS and SAME) or (row["tag_kind"] == "base" and BASE)
+            chances = dict(zip(row["got_words"], map(math.exp, row["got_logprobs"]), strict=True))
+            gap = sum(chances[word] for word in FEMALE) - sum(chances[word] for word in MALE)
+            key = row["tag_dominance"], row["tag_occupation"], name, prompt
+            margins.setdefault(key, []).append(gap if row["tag_dominance"] == "female" else -gap)
+    for prompt in (BASE, SAME):
+        change = {}
+        for (dominance, occupation, name, at), values in margins.items():
+            if (name, at) == ("after", prompt):
+                given = np.mean(margins[dominance, occupation, "given", BASE])
+                change.setdefault(dominance, []).append(np.mean(values) - given)
+        for dominance, values in change.items():
+            row = row_of(found, model="after", prompt=prompt, measure="change", dominance=f"{dominance}-dominated")
+            assert row.estimate == pytest.approx(np.mean(values))
+            t = stats.ttest_1samp(values, 0.0)
+            interval = t.confidence_interval()
+            # a studentized bootstrap of nearly normal values comes close to Student's interval
+            assert (row.low, row.high) == pytest.approx(tuple(interval), abs=0.2 * (interval.high - interval.low))
+            assert row.p == pytest.approx(t.pvalue, abs=0.01)
+        both = row_of(found, model="after", prompt=prompt, measure="change")
+        assert both.estimate == pytest.approx((np.mean(change["female"]) + np.mean(change["male"])) / 2)
+
+
+def test_the_same_answers_are_no_measurable_change():
+    same = margin(0.2, noise=0.05, seed=1)
+    found, _ = audit((GIVEN, same), (checkpoint("after", "0", method="control"), same))
+    row = row_of(found, model="after", prompt=BASE, measure="change")
+    assert (row.estimate, row.low, row.high, row.p) == (0.0, 0.0, 0.0, 1.0)
+    assert "control on occupation, λ = 0" in found.headlines[1]
+    assert "at the base prompt no measurable change (0.000" in found.headlines[1]
+
+
+def test_without_its_base_a_checkpoint_stands_for_itself():
+    found, _ = audit((checkpoint("after", "10"), margin(0.2)), (model("other"), margin(0.1)))
+    assert {(row.labels["base"], row.labels["model"]) for row in rows_of(found)} == {
+        ("after", "after"), ("other", "other"),
+    }  # fmt: skip
+    assert any("not in this run: after" in notice.text for notice in found.notices)
+    assert not any("against the base prompt of" in line for line in found.headlines)
+
+
+def test_prompting_is_compared_without_any_training():
+    found, _ = audit((GIVEN, margin(0.2, same=-0.1)))
+    assert row_of(found, model="given", prompt=SAME, measure="change").estimate == pytest.approx(-0.1)
+
+
+def test_a_checkpoint_of_a_checkpoint_is_compared_with_the_one_it_began_with():
+    found, _ = audit(
+        (GIVEN, margin(0.3)),
+        (checkpoint("first", "1"), margin(0.2)),
+        (checkpoint("second", "1", base="first"), margin(0.15)),
+    )
+    row = row_of(found, base="first", model="second", prompt=BASE, measure="change")
+    assert row.estimate == pytest.approx(-0.05)
+    level = [repr((row.estimate, row.low)) for row in rows_of(found, model="first", prompt=BASE, measure="margin")]
+    assert len(level) == 2 * 3  # in both families, for three dominances
+    assert level[:3] == level[3:]  # and with the same numbers
+
+
+def test_a_model_beside_others_keeps_its_numbers(noisy):
+    alone, _ = audit((GIVEN, margin(0.2, same=-0.1, noise=0.08, seed=1)))
+    for measure in ("margin", "change"):
+        both = rows_of(noisy[0], model="given", measure=measure)
+        for one, other in zip(rows_of(alone, measure=measure), both, strict=True):
+            assert repr((one.estimate, one.low, one.high, one.p)) == repr(
+                (other.estimate, other.low, other.high, other.p)
+            )
