@@ -5,14 +5,19 @@ import math
 import pytest
 
 import clinometer
+from clinometer.auditing import Execution
 from clinometer.errors import SpecError
+from clinometer.models.callable_scorer import CallableScorer
 from clinometer.models.fake import FakeModel
+from clinometer.train import MitigationSettings
 from clinometer.types import WordAnswer
+from tests.models.tiny import tiny
+from tests.train.mitigation_samples import write_planted
 
 
 def test_the_public_names():
     assert set(clinometer.__all__) == {
-        "__version__", "audit", "load_model", "open_run", "resume", "verify", "write_report",
+        "__version__", "audit", "load_model", "mitigate", "open_run", "resume", "verify", "write_report",
     }  # fmt: skip
     for name in clinometer.__all__:
         assert getattr(clinometer, name) is not None
@@ -61,3 +66,29 @@ def test_models_may_come_in_any_collection(tmp_path):
     fakes = (FakeModel(answer=even_handed, version="1", name=name) for name in ("one", "two"))
     run = clinometer.audit(fakes, probes=["counterexamples"], options=options, folder=tmp_path / "run")
     assert [info.name for info in run.models] == ["one", "two"]
+
+
+def test_a_model_can_be_mitigated(tmp_path):
+    corpus, attribute = write_planted(tmp_path, texts=300)
+    model = tiny("llama", tmp_path / "tiny")
+    scorers = ["builtin:opinion-words", CallableScorer("flat", lambda texts: [0.5] * len(texts))]
+    small = {
+        "corpus": corpus,
+        "attribute_file": attribute,
+        "settings": MitigationSettings(steps=2, batch=4, window=64, learning_rate=1e-3),
+        "held_out": 10,
+        "out": tmp_path / "out",
+        "profile": "quick",
+        "options": {"counterfactual": {"samples": 3, "max_new_tokens": 4, "draws": 100}},
+        "roles": {"scorer": scorers, "encoder": [str(tiny("bert", tmp_path / "encoder", head="BertModel"))]},
+        "execution": Execution(device="cpu"),
+    }
+    run = clinometer.mitigate(str(model), **small, strengths=[0, 10])
+    names = [info.name for info in run.models]
+    assert names == ["tiny", "tiny-job-control", "tiny-job-embedding-10"]
+    assert run.report_path.is_file()
+    (found,) = run.read_findings()
+    (change,) = (table for table in found.tables if table.name == "change")
+    assert {row.labels["against"] for row in change.rows} == {"before", "control"}
+    with pytest.raises(SpecError, match="of other checkpoints; remove it, or give another `out`"):
+        clinometer.mitigate(str(model), **small, strengths=[10])

@@ -7,9 +7,10 @@ import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from clinometer.auditing import Execution, Verification, probes_for, resume_audit, start_audit, verify_audit
+from clinometer.auditing.plans import labels_of
 from clinometer.engine import Progress
 from clinometer.errors import SpecError
 from clinometer.models.load import load_model
@@ -19,12 +20,22 @@ from clinometer.report import ProbeText
 from clinometer.report import write_report as _write_report
 from clinometer.spec import build
 from clinometer.store import RunFolder
-from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec, Profile
+from clinometer.types import SPEC_VERSION, AuditSpec, Dtype, ModelSpec, Profile
 
-__all__ = ["audit", "load_model", "open_run", "resume", "run_name", "verify", "write_report"]
+if TYPE_CHECKING:
+    from clinometer.train import LabellingSettings, MitigationSettings
+
+__all__ = ["audit", "load_model", "mitigate", "open_run", "resume", "run_name", "verify", "write_report"]
 
 
 Auditable = str | ModelSpec | Model
+
+HELD_OUT = "held-out.txt"  # beside the checkpoints of a mitigation: the text that perplexity is measured on
+# by what a mitigated model is measured, before and after
+MITIGATION_PROBES: Mapping[str, tuple[str, ...]] = {
+    "causal": ("counterfactual",),
+    "masked": ("stereotypes", "stigma", "counterexamples"),
+}
 
 
 def audit(
@@ -72,6 +83,89 @@ def audit(
     run = start_audit(spec, place, loaded=loaded, execution=execution, progress=progress)
     write_report(run)
     return run
+
+
+def mitigate(
+    model: str,
+    *,
+    corpus: str | Path | Sequence[str | Path],
+    attribute: str = "occupation",
+    attribute_file: str | Path | None = None,
+    methods: Sequence[str] = ("embedding",),
+    strengths: Sequence[float] = (10.0,),
+    settings: MitigationSettings | None = None,
+    labelling: LabellingSettings | None = None,
+    held_out: int = 100,
+    out: str | Path,
+    profile: Profile = "standard",
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    roles: Mapping[str, Sequence[Auditable]] | None = None,
+    execution: Execution | None = None,
+    dtype: Dtype = "auto",
+    progress: Progress | None = None,
+) -> RunFolder:
+    """Train a model to depend less on an attribute, once for each method and strength, and audit before and after.
+
+    `model` is a causal or masked model by name; `attribute` one of ours, or your own in `attribute_file`. Strength
+    0 is the control: the same training without the fairness loss. Checkpoints and the run, `out`/audit, go below
+    `out`; what is there already of the same settings is not made again. Of `settings` the method and the strength
+    are set here; `options` and `roles` are those of the audits.
+    """
+    from clinometer.data import load_attribute, read_attribute
+    from clinometer.models.load import kind_of
+    from clinometer.models.source import resolve
+    from clinometer.train import MitigationSettings, mitigate_all, read_material, variants
+
+    place, execution = Path(out), execution or Execution()
+    sensitive = read_attribute(str(attribute_file)) if attribute_file else load_attribute(attribute)
+    common = settings or MitigationSettings()
+    stem = re.sub(r"[^A-Za-z0-9._]+", "-", Path(model).name).strip("-")
+    wanted = variants(methods, strengths, model=stem, attribute=sensitive.name, common=common)
+    kind = kind_of(resolve(ModelSpec(name=model)))
+    material = read_material(corpus, sensitive, held_out=held_out, seed=common.seed)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / HELD_OUT).write_text(material.held_out_text, encoding="utf-8")
+    checkpoints = mitigate_all(
+        model,
+        material,
+        wanted,
+        out=place,
+        labelling=labelling,
+        device=execution.device,
+        dtype=dtype,
+        progress=progress,
+    )
+    names = [model, *(str(checkpoint.folder.resolve()) for checkpoint in checkpoints)]
+    if (place / "audit").exists():
+        run = open_run(place / "audit")
+        if [info.name for info in run.models] != labels_of([ModelSpec(name=name) for name in names]):
+            raise SpecError(f"the audit in {run.path} is of other checkpoints; remove it, or give another `out`")
+        return resume(run, execution=execution, progress=progress)
+    needed = mitigation_options(kind, sensitive.name, attribute_file, place)
+    given = {name: dict(values) for name, values in (options or {}).items()}
+    return audit(
+        names,
+        probes=MITIGATION_PROBES[kind],
+        profile=profile,
+        seed=common.seed,
+        options={name: {**needed.get(name, {}), **given.get(name, {})} for name in {**needed, **given}},
+        roles=roles,
+        folder=place / "audit",
+        execution=execution,
+        progress=progress,
+    )
+
+
+def mitigation_options(
+    kind: str, attribute: str, attribute_file: str | Path | None, place: Path
+) -> dict[str, dict[str, Any]]:
+    """Return options for the audit of a mitigation: ask about what was trained, read what was not trained on."""
+    if kind != "causal":
+        return {}
+    asked: dict[str, Any] = {"attributes": [attribute]}
+    if attribute_file is not None:
+        asked = {"attributes": [], "attribute_file": str(attribute_file)}
+    return {"counterfactual": {**asked, "text_file": str(place / HELD_OUT)}}
 
 
 def resume(

@@ -60,10 +60,14 @@ def test_nothing_is_caught_afterwards(tiny_folder):
     assert [len(layer._forward_hooks) for layer in layers_of(base.model)] == hooks
 
 
-def test_layers_that_cannot_be_told_apart(tiny_folder):
-    shared = load_base(str(tiny_folder("albert")), device="cpu", dtype="float32")
-    with pytest.raises(ModelError, match=r"this albert model cannot be told apart .* choose another model"):
-        layers_of(shared.model)
+@pytest.mark.parametrize("family", ["albert", "bart"])
+def test_layers_that_cannot_be_told_apart(tiny_folder, family):
+    base = load_base(str(tiny_folder(family)), device="cpu", dtype="float32")
+    with pytest.raises(ModelError, match=rf"this {family} model cannot be told apart .* choose another model"):
+        layers_of(base.model)
+
+
+def test_a_model_with_one_layer():
     config = transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=9, n_positions=8)
     with pytest.raises(ModelError, match="fewer than two"):
         layers_of(transformers.GPT2LMHeadModel(config))

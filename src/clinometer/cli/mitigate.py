@@ -12,17 +12,10 @@ from clinometer.cli.arguments import DeviceOption, QuietOption
 from clinometer.errors import InputError
 
 if TYPE_CHECKING:
-    from clinometer.data import Attribute, SensitiveSentences
+    from clinometer.data import SensitiveSentences
     from clinometer.train import Checkpoint
-    from clinometer.types import ModelKind
 
 _LOCK = "mitigate.lock"
-HELD_OUT = "held-out.txt"
-# by what a mitigated model is measured, before and after
-PROBES: dict[str, tuple[str, ...]] = {
-    "causal": ("counterfactual",),
-    "masked": ("stereotypes", "stigma", "counterexamples"),
-}
 
 
 def mitigate(
@@ -71,7 +64,7 @@ def mitigate(
         str, typer.Option(help="sentiment: the classifier that labels sentences for the projection.")
     ] = "builtin:sentiment",
     labelled: Annotated[int, typer.Option(help="sentiment: sentences to label.")] = 10_000,
-    threshold: Annotated[float, typer.Option(help="sentiment: labels above this certainty count.")] = 0.7,
+    threshold: Annotated[float, typer.Option(help="sentiment: how far from 0 a score (−1 to 1) must be.")] = 0.7,
     scorer: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,6 +75,13 @@ def mitigate(
     ] = None,
     encoder: Annotated[
         str | None, typer.Option(help="The encoder that compares texts in the audit.", show_default=False)
+    ] = None,
+    label_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the labels of a scorer mean: MODEL:LABEL_0=negative,LABEL_1=positive.",
+            show_default=False,
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     out: Annotated[
@@ -110,6 +110,7 @@ def mitigate(
     from clinometer.cli.several import comma_separated
     from clinometer.cli.tuned import audit_spec, audit_together, check_audit, short_name, training, working_in
     from clinometer.data import load_attribute, read_attribute
+    from clinometer.front import HELD_OUT, MITIGATION_PROBES, mitigation_options
     from clinometer.models.load import kind_of
     from clinometer.models.source import resolve
     from clinometer.train import LabellingSettings, MitigationSettings, mitigate_all, read_material, variants
@@ -134,7 +135,7 @@ def mitigate(
     )
     labelling = LabellingSettings(scorer=labels_from, sentences=labelled, threshold=threshold, seed=seed)
     kind = kind_of(resolve(ModelSpec(name=model)))
-    if kind not in PROBES:
+    if kind not in MITIGATION_PROBES:
         raise InputError(
             f"{model!r} is a {kind} model; causal and masked models can be mitigated, such as builtin:causal"
         )
@@ -158,15 +159,16 @@ def mitigate(
         spec = audit_spec(
             model,
             [place / each.name for each in wanted],
-            probes=PROBES[kind],
+            probes=MITIGATION_PROBES[kind],
             profile=profile,
             seed=seed,
             settings=set_ or [],
-            options=_audit_options(kind, sensitive, attribute_file, place),
+            options=mitigation_options(kind, sensitive.name, attribute_file, place),
             roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
+            label_maps=label_map or [],
         )
-        if audit:
-            check_audit(spec, place)
+        if audit and is_main_process():
+            check_audit(spec, place, device=device)
         with training(quiet=quiet) as progress:
             checkpoints = mitigate_all(
                 model,
@@ -197,18 +199,6 @@ def _numbers(given: list[str]) -> list[float]:
         except ValueError:
             raise InputError(f"--strength {part!r} is no number; expected such as 0 1 10 100 1000") from None
     return found
-
-
-def _audit_options(
-    kind: ModelKind, attribute: Attribute, file: Path | None, place: Path
-) -> dict[str, dict[str, Any]]:
-    """Ask about what was trained, and measure perplexity on what was not."""
-    if kind != "causal":
-        return {}
-    asked: dict[str, Any] = {"attributes": [attribute.name]}
-    if file is not None:
-        asked = {"attributes": [], "attribute_file": str(file)}
-    return {PROBES[kind][0]: {**asked, "text_file": str(place / HELD_OUT)}}
 
 
 def _write(file: Path, text: str) -> None:

@@ -90,7 +90,7 @@ def shift(
         options={},
     )
     if audit:
-        check_audit(spec, place)
+        check_audit(spec, place, device=device)
     with working_in(place, lock=_LOCK):
         checkpoints = []
         with training(quiet=quiet) as progress:

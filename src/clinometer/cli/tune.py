@@ -112,7 +112,7 @@ def tune(
         },
     )
     if audit:
-        check_audit(spec, place)
+        check_audit(spec, place, device=device)
     given = read_reviews(reviews) if reviews else package_reviews()
     with working_in(place, lock=_LOCK):
         checkpoints = []

@@ -14,14 +14,15 @@ from typing import Any
 import typer
 
 from clinometer.auditing import Execution, check_spec, resume_audit, start_audit
-from clinometer.auditing.plans import with_user_data
+from clinometer.auditing.checks import check_first_requests
+from clinometer.auditing.plans import with_roles, with_user_data
 from clinometer.cli.finish import finish_run
 from clinometer.cli.progress import show_progress
 from clinometer.cli.spec_options import spec_from_options
 from clinometer.engine import Progress
 from clinometer.errors import InputError
 from clinometer.front import open_run
-from clinometer.models.load import check_model
+from clinometer.models.load import load_model
 from clinometer.spec import is_file_option, parse_spec, with_files, with_folders
 from clinometer.store.lock import hold_lock
 from clinometer.train.processes import is_main_process
@@ -83,6 +84,7 @@ def audit_spec(
     settings: Sequence[str],
     options: Mapping[str, Mapping[str, Any]],
     roles: Mapping[str, Sequence[str] | None] | None = None,
+    label_maps: Sequence[str] = (),
 ) -> AuditSpec:
     """Return the audit of a model and its checkpoints, which need not be there yet."""
     return spec_from_options(
@@ -94,19 +96,25 @@ def audit_spec(
         settings=settings,
         shortcuts=options,
         roles=roles or {},
-        label_maps=[],
+        label_maps=label_maps,
         trusted=[],
     )
 
 
-def check_audit(spec: AuditSpec, out: Path) -> None:
-    """Find out before hours of training what would be wrong with the audit after it."""
+def check_audit(spec: AuditSpec, out: Path, *, device: str) -> None:
+    """Find out before hours of training what would be wrong with the audit after it.
+
+    The models that are there already are loaded for that: the base, which must be able to read the longest prompt,
+    and those that play a part beside it, such as a classifier whose labels must be understood.
+    """
     check_spec(spec)
-    for players in spec.roles.values():
-        for player in players:
-            check_model(player)
     if _is_run(out / AUDIT):
         _refuse_other_audit(spec, out / AUDIT)
+        return
+    base = load_model(spec.models[0], device=device)
+    check_first_requests(base, base.info, spec)
+    for player in (player for players in spec.roles.values() for player in players):
+        load_model(player, device=device)
 
 
 def audit_together(spec: AuditSpec, out: Path, *, device: str, quiet: bool) -> None:
@@ -132,7 +140,7 @@ def _is_run(place: Path) -> bool:
 def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
     begun = parse_spec((place / "spec.toml").read_text(encoding="utf-8"), origin=str(place / "spec.toml"))
     before = _comparable(with_files(begun, lambda file: str(place / file)))
-    now = _comparable(with_user_data(with_folders(spec, base=Path.cwd())))
+    now = _comparable(with_roles(with_user_data(with_folders(spec, base=Path.cwd()))))
     differing = [
         f"{name} {_shown(name, before)}, now {_shown(name, now)}"
         for name in dict.fromkeys([*before, *now])
@@ -150,6 +158,7 @@ def _comparable(spec: AuditSpec) -> dict[str, tuple[str, ...]]:
     return {
         "models": tuple(model.name for model in spec.models),
         "profile": (spec.profile,),
+        **{role: tuple(player.name for player in players) for role, players in spec.roles.items()},
         **{
             f"{probe}.{name}": _texts(name, value)
             for probe, options in spec.options.items()

@@ -43,10 +43,10 @@ def mean_of_last_two(caught: list[Tensor], at: Tensor) -> Tensor:
 def layers_of(model: Any) -> nn.ModuleList:
     """Return the layers of a model, in order: a list as long as its config says."""
     config = model.config.get_text_config()
-    for module in model.modules():
+    for module in () if config.is_encoder_decoder else model.modules():
         if isinstance(module, nn.ModuleList) and len(module) == config.num_hidden_layers >= 2:
             return module
     raise ModelError(
-        f"the layers of this {config.model_type} model cannot be told apart (it has fewer than two, or uses one"
-        " several times); choose another model to mitigate"
+        f"the layers of this {config.model_type} model cannot be told apart (it has fewer than two, uses one"
+        " several times, or encodes and decodes); choose another model to mitigate"
     )

@@ -29,8 +29,8 @@ class Material:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the sentences and where their mentions are."""
-        digest = hashlib.sha256()
+        """The SHA-256 of the sentences, where their mentions are, and what can take their place."""
+        digest = hashlib.sha256(repr([value.sensitive_tokens for value in self.attribute.values]).encode())
         for each in self.found.sentences:
             digest.update(f"{each.start},{each.end},{each.value}\0{each.text}\0".encode())
         return digest.hexdigest()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from clinometer.train.distances import cosine_distance
@@ -41,7 +42,7 @@ def regularised_terms(
     """
     sentences = len(batch["labels"])
     in_bfloat16 = torch.autocast(batch["input_ids"].device.type, torch.bfloat16, enabled=compute == torch.bfloat16)
-    with in_bfloat16, caught_layers(model) as caught:
+    with in_bfloat16, caught_layers(model) as caught, _projecting_first(model, sentences):
         # a causal model reads from left to right and never sees the padding at the right
         output = (
             model(input_ids=batch["input_ids"], use_cache=False)
@@ -56,6 +57,17 @@ def regularised_terms(
     # at strength 0 the vectors take no part: what they are must not matter, not even if it is no number
     loss = language + strength * fairness if strength else language
     return torch.stack([loss, language.detach(), fairness.detach()])
+
+
+@contextlib.contextmanager
+def _projecting_first(model: Any, rows: int) -> Iterator[None]:
+    """Let the vocabulary matrix read the first rows alone: nobody reads the words of a counterfactual."""
+    head: nn.Module = model.get_output_embeddings()
+    handle = head.register_forward_pre_hook(lambda _head, given: (given[0][:rows], *given[1:]))
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def language_loss(logits: Tensor, labels: Tensor, *, shifted: bool) -> Tensor:
