@@ -99,6 +99,14 @@ def test_as_the_manual_writes_it(mitigate, models, tmp_path):
     other = mitigate(*wanted, "--steps", 5)
     assert other.code == 2
     assert "steps 4, now 5" in other.err
+    relabelled = mitigate(*wanted, "--label-map", f"{models / 'classifier'}:NEGATIVE=positive,POSITIVE=negative")
+    assert relabelled.code == 2
+    assert "the label map of classifier not given, now NEGATIVE=positive, POSITIVE=negative" in relabelled.err
+    for changed in (["--seed", 1], ["--held-out", 13]):
+        reseeded = mitigate(*wanted, *changed)
+        assert reseeded.code == 2
+        assert "in out a training was begun with other documents held out" in reseeded.err
+    assert (out / "held-out.txt").read_text().strip().split("\n\n") == held_out  # not what is trained on now
     fewer = mitigate("--method", "embedding", "--strength", "10")
     assert fewer.code == 2
     assert "the audit in out/audit was begun with models" in fewer.err
@@ -131,6 +139,7 @@ def test_without_an_audit_and_with_low_rank(mitigate, tmp_path):
         (["--strength", "inf"], "strength = inf is not valid"),
         (["--corpus", "none.txt"], "no corpus 'none.txt'; give the path of a file"),
         (["--accumulate", "3"], "accumulate = 3 is not valid; expected a number by which a batch of 4 can be"),
+        (["--held-out", "9"], "held_out = 9 is not valid; expected 10 or more, for fewer give no interval"),
         (["--held-out", "500"], "500 different documents; expected at least 501"),
         (["--corpus", "silent.txt"], "no sentence of 'silent.txt' (28 documents) mentions a job"),
         (["--out", "job.toml"], "job.toml is a file; name another place with --out"),

@@ -349,6 +349,13 @@ def test_a_corpus_that_does_not_mention_the_attribute(files, tmp_path):
     )
 
 
+@pytest.mark.parametrize("held_out", [-1, 0, 9])
+def test_too_few_held_out_documents_are_refused_before_the_training(files, held_out):
+    """Of none there is no perplexity of a masked model, and of one document no interval."""
+    with pytest.raises(InputError, match=f"held_out = {held_out} is not valid; expected 10 or more"):
+        read_material(files[0], read_attribute(files[1]), held_out=held_out)
+
+
 def test_an_attribute_with_one_value_has_nothing_to_exchange(files, tmp_path):
     attribute = read_attribute(files[1])
     with pytest.raises(DataError, match="'job' has one value; expected two or more, to exchange them"):

@@ -148,11 +148,11 @@ def test_sentences_of_any_content_are_labelled(tmp_path):
     long = [f"The weather was fine on day {number}, and nothing else was said." for number in range(30)]
     about = [f"The nurse was at the hospital with the actors of film {number}." for number in range(3)]
     corpus.write_text("\n\n".join([*long, *long[:5], "Short.", *about]))
-    material = read_material(corpus, read_attribute(attribute), held_out=1)
+    material = read_material(corpus, read_attribute(attribute), held_out=10)
     found = material.any_sentences(at_most=1000, seed=0)
     training = {document.text for document in material.split.training.documents}
     assert set(found) == {text for text in training if len(text) >= 40}
-    assert len(found) == len(set(found)) >= 32  # one of 33 or the short one is held out; there are no copies
+    assert len(found) == len(set(found)) >= 23  # ten of the 33 and the short one are held out; there are no copies
     assert found != sorted(found)
     some = material.any_sentences(at_most=10, seed=0)
     assert len(some) == 10

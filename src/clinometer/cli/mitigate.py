@@ -202,9 +202,15 @@ def _numbers(given: list[str]) -> list[float]:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write the held-out text; on a second call it is there, and the audit knows it by its checksum."""
+    """Write the held-out text; once something was trained without it, no other may take its place."""
     from clinometer.store.atomic import write_atomically
 
+    begun = any(path.is_dir() for path in file.parent.iterdir())
+    if begun and file.exists() and file.read_bytes() != text.encode():
+        raise InputError(
+            f"in {file.parent} a training was begun with other documents held out; give the same --corpus,"
+            " --held-out and --seed, or another --out"
+        )
     write_atomically(file, text.encode(), run=file.parent)
 
 

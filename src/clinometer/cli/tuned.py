@@ -158,7 +158,16 @@ def _comparable(spec: AuditSpec) -> dict[str, tuple[str, ...]]:
     return {
         "models": tuple(model.name for model in spec.models),
         "profile": (spec.profile,),
+        "seed": (str(spec.seed),),
         **{role: tuple(player.name for player in players) for role, players in spec.roles.items()},
+        **{
+            f"the label map of {Path(player.name).name}": tuple(
+                f"{label}={meaning}" for label, meaning in sorted(player.label_map.items())
+            )
+            for players in spec.roles.values()
+            for player in players
+            if player.label_map
+        },
         **{
             f"{probe}.{name}": _texts(name, value)
             for probe, options in spec.options.items()

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from clinometer.data import Attribute, SensitiveSentences, sensitive_sentences, split_sentences
 from clinometer.data.corpora import CorpusSplit, as_passages, corpus_name, split_corpus
-from clinometer.errors import DataError
+from clinometer.errors import DataError, InputError
 from clinometer.train.seeds import rng_at
 
 # of the counterexamples audit, which a mitigated masked model is measured with
 _MASKED_TEMPLATES = ("works as {a_value}",)
+_LEAST_HELD_OUT = 10  # documents, as for a training without a fairness loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,10 @@ def read_material(
 ) -> Material:
     """Read a corpus of one or more files; DataError where no sentence of it mentions the attribute."""
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    if held_out < _LEAST_HELD_OUT:
+        raise InputError(
+            f"held_out = {held_out} is not valid; expected {_LEAST_HELD_OUT} or more, for fewer give no interval"
+        )
     if len(attribute.values) < 2:
         raise DataError(f"the attribute '{attribute.name}' has one value; expected two or more, to exchange them")
     split = split_corpus(paths, held_out=held_out, fraction=fraction, at_most=at_most, seed=seed)
