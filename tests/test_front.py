@@ -6,7 +6,7 @@ import pytest
 
 import clinometer
 from clinometer.auditing import Execution
-from clinometer.errors import SpecError
+from clinometer.errors import InputError, SpecError
 from clinometer.models.callable_scorer import CallableScorer
 from clinometer.models.fake import FakeModel
 from clinometer.train import MitigationSettings
@@ -68,7 +68,7 @@ def test_models_may_come_in_any_collection(tmp_path):
     assert [info.name for info in run.models] == ["one", "two"]
 
 
-def test_a_model_can_be_mitigated(tmp_path):
+def test_a_model_can_be_mitigated(tmp_path, monkeypatch):
     corpus, attribute = write_planted(tmp_path, texts=300)
     model = tiny("llama", tmp_path / "tiny")
     scorers = ["builtin:opinion-words", CallableScorer("flat", lambda texts: [0.5] * len(texts))]
@@ -90,5 +90,28 @@ def test_a_model_can_be_mitigated(tmp_path):
     (found,) = run.read_findings()
     (change,) = (table for table in found.tables if table.name == "change")
     assert {row.labels["against"] for row in change.rows} == {"before", "control"}
-    with pytest.raises(SpecError, match="of other checkpoints; remove it, or give another `out`"):
-        clinometer.mitigate(str(model), **small, strengths=[10])
+    # once more, the model named from here: the same run, and nothing is asked again
+    records = {path: path.stat().st_mtime_ns for path in run.path.glob("records/**/*.parquet")}
+    monkeypatch.chdir(tmp_path)
+    again = clinometer.mitigate("tiny", **small, strengths=[0, 10])
+    assert again.path == run.path
+    assert {path: path.stat().st_mtime_ns for path in again.path.glob("records/**/*.parquet")} == records
+    more = {"options": {"counterfactual": {"samples": 4, "max_new_tokens": 4, "draws": 100}}}
+    for other, told in (
+        (more, "was begun with counterfactual.samples 3, now 4; give the same again"),
+        ({"profile": "standard"}, "was begun with profile quick, now standard"),
+        (
+            {"strengths": [10]},
+            "was begun with models tiny, tiny-job-control, tiny-job-embedding-10, now tiny, tiny-job",
+        ),
+        ({"out": corpus}, r"planted\.txt is a file; name another place"),
+        ({"out": tmp_path}, "holds something else; name another place"),
+        ({"held_out": 11}, "was begun with other documents held out"),
+    ):
+        with pytest.raises(InputError, match=told):
+            clinometer.mitigate("tiny", **{**small, "strengths": [0, 10]} | other)
+    # what is wrong with the audit is found before anything is trained
+    wrong = {"options": {"counterfactual": {"sample": 3}}, "out": tmp_path / "other"}
+    with pytest.raises(SpecError, match="samples"):
+        clinometer.mitigate("tiny", **small | wrong)
+    assert not any((tmp_path / "other").glob("tiny-*"))

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clinometer.auditing import Execution, Verification, probes_for, resume_audit, start_audit, verify_audit
-from clinometer.auditing.plans import labels_of
+from clinometer.auditing.beside import audit_beside, check_audit, short_name, working_in
 from clinometer.engine import Progress
-from clinometer.errors import SpecError
+from clinometer.errors import InputError, SpecError
 from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
 from clinometer.probes import get_probe
@@ -20,6 +20,7 @@ from clinometer.report import ProbeText
 from clinometer.report import write_report as _write_report
 from clinometer.spec import build
 from clinometer.store import RunFolder
+from clinometer.store.atomic import write_atomically
 from clinometer.types import SPEC_VERSION, AuditSpec, Dtype, ModelSpec, Profile
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = ["audit", "load_model", "mitigate", "open_run", "resume", "run_name", 
 
 Auditable = str | ModelSpec | Model
 
+MITIGATION_LOCK = "mitigate.lock"
 HELD_OUT = "held-out.txt"  # beside the checkpoints of a mitigation: the text that perplexity is measured on
 # by what a mitigated model is measured, before and after
 MITIGATION_PROBES: Mapping[str, tuple[str, ...]] = {
@@ -60,25 +62,14 @@ def audit(
     """
     single = isinstance(models, (str, ModelSpec)) or hasattr(models, "info")
     given = [cast(Auditable, models)] if single else list(cast(Iterable[Auditable], models))
-    players = {role: list(models) for role, models in (roles or {}).items()}
-    everyone = [*given, *(model for models in players.values() for model in models)]
-    loaded = _by_name(model for model in everyone if not isinstance(model, (str, ModelSpec)))
-    if probes is None:
-        names = list(probes_for([_model_spec(model) for model in given], loaded=loaded))
-    else:
-        names = [probes] if isinstance(probes, str) else list(probes)
-    values = {
-        "version": SPEC_VERSION,
-        "probes": names,
-        "models": [dataclasses.asdict(_model_spec(model)) for model in given],
-        "roles": {
-            role: [dataclasses.asdict(_model_spec(model)) for model in models] for role, models in players.items()
-        },
-        "profile": profile,
-        "seed": seed,
-        "options": options or {},
-    }
-    spec = build(AuditSpec, values, where="audit()")  # the checks that a spec file gets
+    spec, loaded = _spec(
+        given,
+        probes=[probes] if isinstance(probes, str) else probes,
+        profile=profile,
+        seed=seed,
+        options=options,
+        roles=roles,
+    )
     place = Path(folder) if folder is not None else Path("runs") / run_name(spec)
     run = start_audit(spec, place, loaded=loaded, execution=execution, progress=progress)
     write_report(run)
@@ -119,41 +110,49 @@ def mitigate(
     place, execution = Path(out), execution or Execution()
     sensitive = read_attribute(str(attribute_file)) if attribute_file else load_attribute(attribute)
     common = settings or MitigationSettings()
-    stem = re.sub(r"[^A-Za-z0-9._]+", "-", Path(model).name).strip("-")
-    wanted = variants(methods, strengths, model=stem, attribute=sensitive.name, common=common)
+    wanted = variants(methods, strengths, model=short_name(model), attribute=sensitive.name, common=common)
     kind = kind_of(resolve(ModelSpec(name=model)))
-    material = read_material(corpus, sensitive, held_out=held_out, seed=common.seed)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / HELD_OUT).write_text(material.held_out_text, encoding="utf-8")
-    checkpoints = mitigate_all(
-        model,
-        material,
-        wanted,
-        out=place,
-        labelling=labelling,
-        device=execution.device,
-        dtype=dtype,
-        progress=progress,
-    )
-    names = [model, *(str(checkpoint.folder.resolve()) for checkpoint in checkpoints)]
-    if (place / "audit").exists():
-        run = open_run(place / "audit")
-        if [info.name for info in run.models] != labels_of([ModelSpec(name=name) for name in names]):
-            raise SpecError(f"the audit in {run.path} is of other checkpoints; remove it, or give another `out`")
-        return resume(run, execution=execution, progress=progress)
+    if kind not in MITIGATION_PROBES:
+        raise SpecError(f"{model!r} is a {kind} model; causal and masked models can be mitigated")
     needed = mitigation_options(kind, sensitive.name, attribute_file, place)
     given = {name: dict(values) for name, values in (options or {}).items()}
-    return audit(
-        names,
+    spec, loaded = _spec(
+        [model, *(str((place / each.name).resolve()) for each in wanted)],
         probes=MITIGATION_PROBES[kind],
         profile=profile,
         seed=common.seed,
         options={name: {**needed.get(name, {}), **given.get(name, {})} for name in {**needed, **given}},
         roles=roles,
-        folder=place / "audit",
-        execution=execution,
-        progress=progress,
     )
+    material = read_material(corpus, sensitive, held_out=held_out, seed=common.seed)
+    with working_in(place, lock=MITIGATION_LOCK):
+        write_held_out(place, material.held_out_text)
+        check_audit(spec, place, device=execution.device, loaded=loaded)
+        mitigate_all(
+            model,
+            material,
+            wanted,
+            out=place,
+            labelling=labelling,
+            device=execution.device,
+            dtype=dtype,
+            progress=progress,
+        )
+        run = audit_beside(spec, place, execution=execution, loaded=loaded, progress=progress)
+    write_report(run)
+    return run
+
+
+def write_held_out(place: Path, text: str) -> None:
+    """Write the text that is held out of a mitigation; once something was trained, no other may take its place."""
+    file = place / HELD_OUT
+    begun = any(path.is_dir() for path in place.iterdir())
+    if begun and file.exists() and file.read_bytes() != text.encode():
+        raise InputError(
+            f"in {place} a training was begun with other documents held out; give the same --corpus, --held-out"
+            " and --seed, or another --out"
+        )
+    write_atomically(file, text.encode(), run=place)
 
 
 def mitigation_options(
@@ -211,6 +210,35 @@ def run_name(spec: AuditSpec) -> str:
     model = re.sub(r"[^A-Za-z0-9]+", "-", Path(spec.models[0].name).name).strip("-").lower()[:40] or "model"
     more = f"-and-{len(spec.models) - 1}-more" if len(spec.models) > 1 else ""
     return f"{datetime.datetime.now():%Y%m%d-%H%M%S}-{model}{more}-{spec.profile}"
+
+
+def _spec(
+    models: Sequence[Auditable],
+    *,
+    probes: Iterable[str] | None,
+    profile: Profile,
+    seed: int,
+    options: Mapping[str, Mapping[str, Any]] | None,
+    roles: Mapping[str, Sequence[Auditable]] | None,
+) -> tuple[AuditSpec, dict[str, Model]]:
+    """Return the spec that the arguments describe, checked as a spec file is, and the models in memory."""
+    players = {role: list(models) for role, models in (roles or {}).items()}
+    everyone = [*models, *(model for models in players.values() for model in models)]
+    loaded = _by_name(model for model in everyone if not isinstance(model, (str, ModelSpec)))
+    if probes is None:
+        probes = probes_for([_model_spec(model) for model in models], loaded=loaded)
+    values = {
+        "version": SPEC_VERSION,
+        "probes": list(probes),
+        "models": [dataclasses.asdict(_model_spec(model)) for model in models],
+        "roles": {
+            role: [dataclasses.asdict(_model_spec(model)) for model in models] for role, models in players.items()
+        },
+        "profile": profile,
+        "seed": seed,
+        "options": options or {},
+    }
+    return build(AuditSpec, values, where="audit()"), loaded
 
 
 def _by_name(models: Iterable[Model]) -> dict[str, Model]:

@@ -179,6 +179,32 @@ def test_q_is_over_the_excess_rows_of_a_model(tmp_path):
     assert all(math.isnan(row.q) for row in rows_of(found, "change", quantity="measured"))
 
 
+def test_q_of_before_and_of_the_control_are_two_questions(tmp_path):
+    models = [(as_given(), Writer(LEAN)), (checkpoint(), Writer(LESS, salt="a"))]
+    alone = rows_of(concluded(tmp_path, models, samples=20), "change", quantity="excess")
+    models.append((checkpoint("control", "0"), Writer(LESS, salt="c")))
+    found = concluded(tmp_path, models, samples=20)
+    before = rows_of(found, "change", quantity="excess", method="embedding", against="before")
+    control = rows_of(found, "change", quantity="excess", method="embedding", against="control")
+    assert [row.q for row in before] == [row.q for row in alone]  # a control beside it changes nothing
+    # what training did is certain, and lowers no q of what the method did beside its control: of its four tests
+    # the largest p is not corrected, and the smallest is by 4 at most
+    assert max(row.q for row in before) < 0.01
+    assert max(row.q for row in control) == max(row.p for row in control) > 0.05
+
+
+def test_what_does_not_survive_correction_is_no_measurable_change(tmp_path):
+    """The interval of I.F. leaves out 0, but q, over G.F. too, is too large: the sentence says both."""
+    models = [(as_given(), Writer(LEAN)), (checkpoint(), Writer({"red": 0.86, "blue": 0.14}, salt="s2"))]
+    found = concluded(tmp_path, models, samples=40)
+    for row in rows_of(found, "change", measure="I.F.", quantity="excess"):
+        assert row.high < 0
+        assert row.q > 0.05
+        assert f"{row.q:.3f}" in found.headlines[-1]
+    assert found.headlines[-1].count("no measurable change") == 2
+    assert "reduced" not in found.headlines[-1]
+
+
 def test_a_planted_improvement_is_found_with_its_size(tmp_path):
     found = concluded(
         tmp_path,
@@ -257,8 +283,9 @@ def test_a_control_tells_training_from_mitigation(tmp_path):
     assert "without the regulariser" not in control
     assert "reduced by" in control
     assert embedding.count("reduced by") == 2
-    assert "the same training without the regulariser: not measurably different by one and two" in embedding
-    assert "the same training without the regulariser: lower by one and two" in sentiment
+    beside = "Beside the same training without the regulariser: I.F. is"
+    assert f". {beside} not measurably different according to one and two; perplexity " in embedding
+    assert f". {beside} lower according to one and two; perplexity " in sentiment
     against = {(row.labels["method"], row.labels["against"]) for row in rows_of(found, "change")}
     expected = {(method, "before") for method in ("control", "embedding", "sentiment")}
     assert against == expected | {("embedding", "control"), ("sentiment", "control")}

@@ -12,8 +12,9 @@ from clinometer.data import SensitiveSentence, counterfactual, load_attribute, r
 from clinometer.errors import DataError
 from clinometer.train import pairs as pairs_module
 from clinometer.train.base import load_base
+from clinometer.train.loop import IGNORED
 from clinometer.train.ordering import batched_order
-from clinometer.train.pairs import IGNORED, Pairs, collate
+from clinometer.train.pairs import Pairs, collate
 
 FAMILIES = ["gpt2", "llama", "bert", "roberta", "xlm-roberta"]
 MASKED = ["bert", "roberta", "xlm-roberta"]

@@ -10,7 +10,8 @@ import torch
 
 from clinometer.train.base import load_base
 from clinometer.train.last_layers import layers_of
-from clinometer.train.pairs import IGNORED, Pair, collate
+from clinometer.train.loop import IGNORED
+from clinometer.train.pairs import Pair, collate
 from clinometer.train.projection import Projection
 from clinometer.train.regularised import language_loss, regularised_terms
 

@@ -13,7 +13,7 @@ from clinometer.train.base import load_base
 from clinometer.train.last_layers import layers_of
 from clinometer.train.progress import Quiet
 from clinometer.train.sentiment_step import sentence_vectors
-from tests.train.mitigation_samples import material_of, write_planted
+from tests.train.mitigation_samples import TEMPLATE, VALUES, material_of, write_planted
 from tests.train.samples import Listener
 
 LABELLING = LabellingSettings(scorer="builtin:opinion-words", sentences=600)
@@ -147,11 +147,13 @@ def test_sentences_of_any_content_are_labelled(tmp_path):
     corpus = tmp_path / "mixed.txt"
     long = [f"The weather was fine on day {number}, and nothing else was said." for number in range(30)]
     about = [f"The nurse was at the hospital with the actors of film {number}." for number in range(3)]
-    corpus.write_text("\n\n".join([*long, *long[:5], "Short.", *about]))
+    templates = [f"{TEMPLATE.format(value=value)} and the weather that day." for value in VALUES]
+    corpus.write_text("\n\n".join([*long, *long[:5], "Short.", *about, *templates]))
     material = read_material(corpus, read_attribute(attribute), held_out=10)
     found = material.any_sentences(at_most=1000, seed=0)
     training = {document.text for document in material.split.training.documents}
-    assert set(found) == {text for text in training if len(text) >= 40}
+    assert training & set(templates)  # which the evaluation fills: they are not read
+    assert set(found) == {text for text in training if len(text) >= 40} - set(templates)
     assert len(found) == len(set(found)) >= 23  # ten of the 33 and the short one are held out; there are no copies
     assert found != sorted(found)
     some = material.any_sentences(at_most=10, seed=0)

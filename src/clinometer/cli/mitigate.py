@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from clinometer.data import SensitiveSentences
     from clinometer.train import Checkpoint
 
-_LOCK = "mitigate.lock"
-
 
 def mitigate(
     model: Annotated[
@@ -110,7 +108,7 @@ def mitigate(
     from clinometer.cli.several import comma_separated
     from clinometer.cli.tuned import audit_spec, audit_together, check_audit, short_name, training, working_in
     from clinometer.data import load_attribute, read_attribute
-    from clinometer.front import HELD_OUT, MITIGATION_PROBES, mitigation_options
+    from clinometer.front import MITIGATION_LOCK, MITIGATION_PROBES, mitigation_options, write_held_out
     from clinometer.models.load import kind_of
     from clinometer.models.source import resolve
     from clinometer.train import LabellingSettings, MitigationSettings, mitigate_all, read_material, variants
@@ -148,13 +146,13 @@ def mitigate(
     )
     quiet = quiet or not is_main_process()
     join_processes()
-    with working_in(place, lock=_LOCK):
+    with working_in(place, lock=MITIGATION_LOCK):
         with training(quiet=quiet) as progress:
             progress.note(f"reading {', '.join(file.name for file in corpus)}")
             material = read_material(corpus, sensitive, held_out=held_out, at_most=max_articles, seed=seed)
             progress.note(_told(material.found))
         if is_main_process():
-            _write(place / HELD_OUT, material.held_out_text)
+            write_held_out(place, material.held_out_text)
         wait_for_all()
         spec = audit_spec(
             model,
@@ -199,19 +197,6 @@ def _numbers(given: list[str]) -> list[float]:
         except ValueError:
             raise InputError(f"--strength {part!r} is no number; expected such as 0 1 10 100 1000") from None
     return found
-
-
-def _write(file: Path, text: str) -> None:
-    """Write the held-out text; once something was trained without it, no other may take its place."""
-    from clinometer.store.atomic import write_atomically
-
-    begun = any(path.is_dir() for path in file.parent.iterdir())
-    if begun and file.exists() and file.read_bytes() != text.encode():
-        raise InputError(
-            f"in {file.parent} a training was begun with other documents held out; give the same --corpus,"
-            " --held-out and --seed, or another --out"
-        )
-    write_atomically(file, text.encode(), run=file.parent)
 
 
 def _told(found: SensitiveSentences) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -46,6 +46,10 @@ def train(
         Path | None,
         typer.Option(help="Where the checkpoint goes.", show_default="tuned/<model>-<corpus>"),
     ] = None,
+    dtype: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        typer.Option(help="The numbers to compute in; bfloat16 is mixed precision. auto: bfloat16 on a GPU."),
+    ] = "auto",
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:
@@ -87,7 +91,9 @@ def train(
         names = [short_name(model), *map(corpus_name, corpus), *(["from-scratch"] if from_scratch else [])]
         out = Path("tuned") / "-".join(names)
     with training(quiet=quiet or not is_main_process()) as progress:
-        checkpoint = train_causal(model, corpus, out=out, settings=settings, device=device, progress=progress)
+        checkpoint = train_causal(
+            model, corpus, out=out, settings=settings, device=device, dtype=dtype, progress=progress
+        )
     end_processes()
     if is_main_process():
         _print(checkpoint)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import re
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,53 +10,23 @@ from typing import Any
 
 import typer
 
-from clinometer.auditing import Execution, check_spec, resume_audit, start_audit
-from clinometer.auditing.checks import check_first_requests
-from clinometer.auditing.plans import with_roles, with_user_data
+from clinometer.auditing import Execution
+from clinometer.auditing.beside import AUDIT, audit_beside, check_audit, short_name
+from clinometer.auditing.beside import working_in as working_beside
 from clinometer.cli.finish import finish_run
 from clinometer.cli.progress import show_progress
 from clinometer.cli.spec_options import spec_from_options
 from clinometer.engine import Progress
-from clinometer.errors import InputError
-from clinometer.front import open_run
-from clinometer.models.load import load_model
-from clinometer.spec import is_file_option, parse_spec, with_files, with_folders
-from clinometer.store.lock import hold_lock
 from clinometer.train.processes import is_main_process
 from clinometer.types import AuditSpec
 
-AUDIT = "audit"  # the run folder, beside the checkpoints
-# what a run folder holds that was killed while it was made: no answer yet
-_UNBORN = {"spec.toml", "models.json", "inputs", "run.lock"}
-
-
-def short_name(model: str) -> str:
-    """Return a name for a folder that comes of a model.
-
-    >>> short_name("builtin:masked"), short_name("/models/BERT base")
-    ('builtin-masked', 'BERT-base')
-    """
-    return re.sub(r"[^A-Za-z0-9._]+", "-", Path(model).name).strip("-") or "model"
+__all__ = ["audit_spec", "audit_together", "check_audit", "short_name", "training", "working_in"]
 
 
 @contextlib.contextmanager
 def working_in(out: Path, *, lock: str) -> Iterator[None]:
-    """Make the folder, or go on in it; no other command may be at work there. `lock` tells whose folder it is.
-
-    Of several processes that train together, the first one does this for all.
-    """
-    if not is_main_process():
-        yield
-        return
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file; name another place with --out")
-    if out.is_dir() and any(out.iterdir()) and not (out / lock).exists():
-        raise InputError(f"{out} exists and holds something else; name another place with --out")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out} cannot be made: {error.strerror}; name another place with --out") from None
-    with hold_lock(out / lock):
+    """Hold the folder; of several processes that train together, the first one does this for all."""
+    with working_beside(out, lock=lock) if is_main_process() else contextlib.nullcontext():
         yield
 
 
@@ -101,88 +68,11 @@ def audit_spec(
     )
 
 
-def check_audit(spec: AuditSpec, out: Path, *, device: str) -> None:
-    """Find out before hours of training what would be wrong with the audit after it.
-
-    The models that are there already are loaded for that: the base, which must be able to read the longest prompt,
-    and those that play a part beside it, such as a classifier whose labels must be understood.
-    """
-    check_spec(spec)
-    if _is_run(out / AUDIT):
-        _refuse_other_audit(spec, out / AUDIT)
-        return
-    base = load_model(spec.models[0], device=device)
-    check_first_requests(base, base.info, spec)
-    for player in (player for players in spec.roles.values() for player in players):
-        load_model(player, device=device)
-
-
 def audit_together(spec: AuditSpec, out: Path, *, device: str, quiet: bool) -> None:
     """Audit the models of before and after in one run with one report, or complete that run."""
-    place = out / AUDIT
     execution = Execution(device=device)
-    if _is_run(place):
-        _refuse_other_audit(spec, place)
-        run = open_run(place)
-        finish_run(place, lambda progress: resume_audit(run, execution=execution, progress=progress), quiet=quiet)
-        return
-    if place.is_dir() and {path.name for path in place.iterdir() if not path.name.startswith(".tmp-")} <= _UNBORN:
-        shutil.rmtree(place)
     finish_run(
-        place, lambda progress: start_audit(spec, place, execution=execution, progress=progress), quiet=quiet
+        out / AUDIT,
+        lambda progress: audit_beside(spec, out, execution=execution, progress=progress),
+        quiet=quiet,
     )
-
-
-def _is_run(place: Path) -> bool:
-    return (place / "provenance.json").is_file()  # written last when a run is made
-
-
-def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
-    begun = parse_spec((place / "spec.toml").read_text(encoding="utf-8"), origin=str(place / "spec.toml"))
-    before = _comparable(with_files(begun, lambda file: str(place / file)))
-    now = _comparable(with_roles(with_user_data(with_folders(spec, base=Path.cwd()))))
-    differing = [
-        f"{name} {_shown(name, before)}, now {_shown(name, now)}"
-        for name in dict.fromkeys([*before, *now])
-        if before.get(name) != now.get(name)
-    ]
-    if differing:
-        raise InputError(
-            f"the audit in {place} was begun with {'; '.join(differing)}; give the same again, another --out,"
-            f" or remove {place}"
-        )
-
-
-def _comparable(spec: AuditSpec) -> dict[str, tuple[str, ...]]:
-    """Return what decides the answers, as texts; of a file its checksum, as the run keeps a copy elsewhere."""
-    return {
-        "models": tuple(model.name for model in spec.models),
-        "profile": (spec.profile,),
-        "seed": (str(spec.seed),),
-        **{role: tuple(player.name for player in players) for role, players in spec.roles.items()},
-        **{
-            f"the label map of {Path(player.name).name}": tuple(
-                f"{label}={meaning}" for label, meaning in sorted(player.label_map.items())
-            )
-            for players in spec.roles.values()
-            for player in players
-            if player.label_map
-        },
-        **{
-            f"{probe}.{name}": _texts(name, value)
-            for probe, options in spec.options.items()
-            for name, value in options.items()
-        },
-    }
-
-
-def _texts(option: str, value: object) -> tuple[str, ...]:
-    if is_file_option(option, value) and Path(str(value)).is_file():
-        return (f"with checksum {hashlib.sha256(Path(str(value)).read_bytes()).hexdigest()[:8]}",)
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
-
-
-def _shown(name: str, values: Mapping[str, tuple[str, ...]]) -> str:
-    if name not in values:
-        return "not given"
-    return ", ".join(Path(text).name if name == "models" else text for text in values[name])

@@ -18,8 +18,8 @@ from torch.nn.functional import cross_entropy
 from clinometer.data.corpora import Selection, corpus_name, split_corpus
 from clinometer.train.base import load_base, with_random_weights
 from clinometer.train.checkpoints import Checkpoint, finish, finished
-from clinometer.train.loop import Batch, Recipe, Row, train
-from clinometer.train.packing import IGNORED, PackedDocuments, collate_pieces
+from clinometer.train.loop import IGNORED, Batch, Recipe, Row, train
+from clinometer.train.packing import PackedDocuments, collate_pieces
 from clinometer.train.perplexity import HeldOutTexts, perplexity_figures
 from clinometer.train.processes import join_processes
 from clinometer.train.progress import Quiet, TrainingProgress

@@ -40,11 +40,6 @@ class Labelled:
         """How many are negative."""
         return self.labels.count(NEGATIVE)
 
-    @property
-    def left_out(self) -> int:
-        """How many of those asked are neither."""
-        return self.asked - len(self.texts)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPart:

@@ -30,6 +30,7 @@ from clinometer.train.seeds import own_randomness, seed_at
 from clinometer.train.work import Saved, WorkFolder
 
 _WEIGHT, _BEST, _OPTIMISER = "weight.", "best.", "optimiser."
+IGNORED = -100  # the label of a token that is not asked for
 _SAVING_SHARE = 0.05  # of the time, at most: a large model is saved less often than asked
 
 Row = Mapping[str, Any]

@@ -20,7 +20,7 @@ from clinometer.errors import DataError
 from clinometer.models.tokens import Tokens
 from clinometer.train.base import BaseModel, load_base
 from clinometer.train.checkpoints import Checkpoint, finish, finished
-from clinometer.train.loop import Batch, Recipe, Row, train
+from clinometer.train.loop import IGNORED, Batch, Recipe, Row, train
 from clinometer.train.ordering import batched_order
 from clinometer.train.progress import Quiet, TrainingProgress
 from clinometer.train.readout import logits_at
@@ -29,7 +29,6 @@ from clinometer.train.settings import MaskedSettings
 from clinometer.train.work import WorkFolder
 from clinometer.types import Dtype
 
-_IGNORED = -100  # the label of a token that is not asked for
 _DOCUMENTS_AT_A_TIME = 256
 
 
@@ -119,7 +118,7 @@ def tune_masked(
 
 def masked_loss(model: Any, batch: Batch, *, compute: torch.dtype) -> Tensor:
     """Return the mean of −ln p(token) over the tokens that are asked for."""
-    at = torch.nonzero(batch["labels"] != _IGNORED, as_tuple=True)
+    at = torch.nonzero(batch["labels"] != IGNORED, as_tuple=True)
     logits = logits_at(
         model, ids=batch["input_ids"], attention=batch["attention_mask"], at=(at[0], at[1]), compute=compute
     )
@@ -173,7 +172,7 @@ class _Masker:
         fixed = torch.isin(ids, self._special) | (attention == 0)
         self._collator.generator = torch.Generator().manual_seed(seed_at(self._seed, "masks", rows[0]["place"]))
         inputs, labels = self._collator.torch_mask_tokens(ids.clone(), special_tokens_mask=fixed)
-        if bool((labels == _IGNORED).all()):  # a few short rows: a mean over nothing would be NaN
+        if bool((labels == IGNORED).all()):  # a few short rows: a mean over nothing would be NaN
             line, column = (int(at[0]) for at in torch.nonzero(~fixed, as_tuple=True))
             labels[line, column], inputs[line, column] = ids[line, column], self._mask
         return {"input_ids": inputs, "attention_mask": attention, "labels": labels}

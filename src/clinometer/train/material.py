@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinometer.data import Attribute, SensitiveSentences, sensitive_sentences, split_sentences
+from clinometer.data import Attribute, SensitiveSentences, sensitive_sentences, split_sentences, template_finder
 from clinometer.data.corpora import CorpusSplit, as_passages, corpus_name, split_corpus
 from clinometer.errors import DataError, InputError
 from clinometer.train.seeds import rng_at
@@ -44,13 +44,16 @@ class Material:
     def any_sentences(self, *, at_most: int, seed: int) -> list[str]:
         """Return sentences of the training documents by chance, whatever they are about: each once, not too short.
 
+        Sentences in which a template of the evaluation stands are left out here, too.
         Documents are taken one after the other, in random order, until there are enough sentences.
         """
         documents = self.split.training.documents
+        template_in = template_finder(self.attribute, self.templates)  # the paper has no template at any step (§4)
         kept: dict[str, None] = {}
         for index in rng_at(seed, "sentences").permutation(len(documents)):
             for line in documents[index].text.splitlines():
-                kept |= dict.fromkeys(each for each in split_sentences(line) if 40 <= len(each) <= 400)
+                fitting = (each for each in split_sentences(line) if 40 <= len(each) <= 400)
+                kept |= dict.fromkeys(each for each in fitting if template_in(each) is None)
             if len(kept) >= at_most:
                 break
         return list(kept)[:at_most]
@@ -61,7 +64,6 @@ def read_material(
     attribute: Attribute,
     *,
     held_out: int = 100,
-    fraction: float = 1.0,
     at_most: int = 0,
     seed: int = 0,
 ) -> Material:
@@ -73,7 +75,7 @@ def read_material(
         )
     if len(attribute.values) < 2:
         raise DataError(f"the attribute '{attribute.name}' has one value; expected two or more, to exchange them")
-    split = split_corpus(paths, held_out=held_out, fraction=fraction, at_most=at_most, seed=seed)
+    split = split_corpus(paths, held_out=held_out, at_most=at_most, seed=seed)
     templates = (*attribute.templates, *_MASKED_TEMPLATES)
     found = sensitive_sentences(
         (document.text for document in split.training.documents), attribute, templates=templates

@@ -15,9 +15,8 @@ from clinometer.errors import DataError, ModelError
 from clinometer.models.text import Ids
 from clinometer.models.tokens import Tokens
 from clinometer.train.base import BaseModel
-from clinometer.train.loop import Batch, Row
+from clinometer.train.loop import IGNORED, Batch, Row
 
-IGNORED = -100  # the label of what only fills up a row
 _DOCUMENTS_AT_A_TIME = 256
 
 

@@ -20,11 +20,10 @@ from clinometer.data import Attribute, SensitiveSentence, counterfactual
 from clinometer.errors import DataError
 from clinometer.models.tokens import Tokens
 from clinometer.train.base import BaseModel
-from clinometer.train.loop import Batch, Row
+from clinometer.train.loop import IGNORED, Batch, Row
 from clinometer.train.ordering import batched_order
 from clinometer.train.seeds import rng_at
 
-IGNORED = -100  # the label of a token that is not asked for
 _BLOCK = 2048  # rows tokenised together: a tokenizer is far faster with many texts than with one
 _MASKED, _RANDOM = 0.8, 0.1  # of the tokens asked for, as BERT was trained; the rest stay as they are
 

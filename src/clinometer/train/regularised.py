@@ -12,8 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from clinometer.train.distances import cosine_distance
 from clinometer.train.last_layers import caught_layers, mean_of_last_two
-from clinometer.train.loop import Batch
-from clinometer.train.pairs import IGNORED
+from clinometer.train.loop import IGNORED, Batch
 
 TERMS = ("loss", "language", "fairness")  # what `regularised_terms` returns, in this order
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,6 +46,9 @@ def variants(
         chosen.append(known[method])
     if not chosen or not strengths:
         raise InputError("name at least one method and one strength, such as --method embedding --strength 10")
+    shown = collections.Counter(f"{strength:g}" for strength in set(strengths))
+    if repeated := [strength for strength, count in shown.items() if count > 1]:
+        raise InputError(f"several strengths are written {repeated[0]}; give strengths that differ more")
     stem = f"{model}-{re.sub(r'[^A-Za-z0-9._]+', '-', attribute)}"
     control = [Variant(name=f"{stem}-control", settings=replace(common, method="control", strength=0.0))]
     return (

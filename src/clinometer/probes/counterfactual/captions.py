@@ -61,7 +61,7 @@ CAPTIONS = (
             "excess. It is over the mean of shuffles in closed form here, which is within about 1 % of the "
             "shuffles themselves. before, after, reduced_by (percent of the excess): rounded. Intervals (95 %): "
             f"paired, {_JACKKNIFE}; both models leave out the same. p: of no change, two-sided, from the same "
-            "jackknife. q: Benjamini–Hochberg over the excess rows of a model. n: texts of both."
+            "jackknife. q: Benjamini–Hochberg over the excess rows of a model against one other. n: texts of both."
         ),
     ),
     Caption(

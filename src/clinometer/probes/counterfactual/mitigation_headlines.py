@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from clinometer.probes.before_after import is_measurable
 from clinometer.probes.counterfactual.specification import Chosen
 from clinometer.probes.counterfactual.tables.change import Compared
 from clinometer.probes.counterfactual.tables.costs import PERPLEXITY
@@ -27,18 +28,19 @@ def mitigation_headline(
 ) -> str:
     """Say how I.F. changed by every scorer, against before and against the control, and what that cost.
 
-    `changes` and `costs` are the rows of those tables about this checkpoint.
+    `changes` and `costs` are the rows of those tables about this checkpoint. The control tells what the method did
+    from what training did, and so do the costs beside it: training alone may hide them.
     """
-    tests = select(changes, attribute=chosen.name, against=BEFORE, measure=INDIVIDUAL, quantity=EXCESS)
-    q = {row.labels["scorer"]: row.q for row in tests}
-    mine = [each for each in compared if each.chosen == chosen]
-    before = [each for each in mine if each.against == BEFORE]
-    control = [each for each in mine if each.against == CONTROL]
-    parts = ["I.F. " + "; ".join(f"by {each.scorer} {_changed(each, q[each.scorer])}" for each in before)]
-    if control:
-        parts.append(_beside_control(control))
+    tests = select(changes, attribute=chosen.name, measure=INDIVIDUAL, quantity=EXCESS)
+    before = [each for each in compared if each.chosen == chosen and each.against == BEFORE]
+    tested = {row.labels["scorer"]: row for row in select(tests, against=BEFORE)}
+    parts = [f"by {each.scorer} {_changed(each, tested[each.scorer])}" for each in before]
     parts += _costs(select(costs, against=BEFORE), chosen.name)
-    return f"{_name(tuned)} ({before[0].model}), {chosen.name}: {'; '.join(parts)}."
+    said = f"{_name(tuned)} ({before[0].model}), {chosen.name}: I.F. {'; '.join(parts)}."
+    if control := select(tests, against=CONTROL):
+        parts = [_beside_control(control), *_costs(select(costs, against=CONTROL), chosen.name)]
+        said += f" Beside the same training without the regulariser: {'; '.join(parts)}."
+    return said
 
 
 def _name(tuned: Tuned) -> str:
@@ -46,40 +48,45 @@ def _name(tuned: Tuned) -> str:
     return f"{tuned.method}, λ = {strength}" if tuned.attribute else tuned.method
 
 
-def _changed(each: Compared, q: float) -> str:
-    """Say what became of I.F.: reduced or increased where the interval of the change leaves out 0."""
+def _changed(each: Compared, test: Finding) -> str:
+    """Say what became of I.F.: reduced or increased where q is small and the interval leaves out 0."""
     found = each.change
     excess, reduction = found.individual_excess, found.individual_reduction
     values = f"{_number(found.individual.before)} to {_number(found.individual.after)}"
     if math.isnan(excess.low):
         return f"{values}, without an interval"
-    grew = excess.low > 0
-    verb = "increased" if grew else "reduced" if excess.high < 0 else ""
+    verb = "" if not is_measurable(test) else "increased" if excess.low > 0 else "reduced"
     if math.isnan(reduction.share):  # what there was before may be nothing
         limits = f"95 % interval of the change of its excess {_limits(excess.low, excess.high, places=3)}"
-        return f"{verb or NO_CHANGE}, {values} ({limits}{_tested(q)})"
+        return f"{verb or NO_CHANGE}, {values} ({limits}{_tested(test.q)})"
     share, low, high = reduction.share, reduction.low, reduction.high
-    if grew:
+    if verb == "increased":
         share, low, high = -share, -high, -low
     limits = f"95 % interval {_limits(100 * low, 100 * high)} %"
     if verb:
-        return f"{verb} by {100 * share:.0f} % of its excess ({limits}{_tested(q)}), {values}"
-    return f"{NO_CHANGE}, {values} ({limits} of its excess taken away)"
+        return f"{verb} by {100 * share:.0f} % of its excess ({limits}{_tested(test.q)}), {values}"
+    return f"{NO_CHANGE}, {values} ({limits} of its excess taken away{_tested(test.q)})"
 
 
 def _tested(q: float) -> str:
     return "" if math.isnan(q) else ", q < 0.001" if q < 0.001 else f", q = {q:.3f}"
 
 
-def _beside_control(control: Sequence[Compared]) -> str:
+def _beside_control(tests: Sequence[Finding]) -> str:
     """Name the scorers by which the checkpoint lies below its control, above it, or neither."""
     said: dict[str, list[str]] = {}
-    for each in control:
-        excess = each.change.individual_excess
-        verdict = "lower" if excess.high < 0 else "higher" if excess.low > 0 else "not measurably different"
-        said.setdefault(verdict, []).append(each.scorer)
-    parts = ", ".join(f"{verdict} by {' and '.join(scorers)}" for verdict, scorers in said.items())
-    return f"than after the same training without the regulariser: {parts}"
+    for test in tests:
+        said.setdefault(_verdict(test), []).append(str(test.labels["scorer"]))
+    parts = (f"{verdict} according to {' and '.join(scorers)}" for verdict, scorers in said.items())
+    return f"I.F. {', '.join(parts)}"
+
+
+def _verdict(test: Finding) -> str:
+    if math.isnan(test.low):
+        return "could not be compared"
+    if not is_measurable(test):
+        return "is not measurably different"
+    return "is lower" if test.high < 0 else "is higher"
 
 
 def _costs(costs: Sequence[Finding], attribute: str) -> Iterator[str]:

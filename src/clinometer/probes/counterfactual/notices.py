@@ -121,16 +121,17 @@ def tuning_notices(
             )
     if missing := missing_base_notice(models):
         yield missing
-    falls: dict[tuple[Label, Label], list[str]] = {}
-    for row in select(costs, quantity=DIFFERENCE, against=BEFORE):
+    falls: dict[tuple[Label, Label, Label], list[str]] = {}
+    for row in select(costs, quantity=DIFFERENCE):
         before, after = float(row.labels["before"]), float(row.labels["after"])
         if after < HALF * before and row.high < 0:
             fall = f"{row.labels['model']} ({before:.1%} to {after:.1%})"
-            falls.setdefault((row.labels["guard"], row.labels["of"]), []).append(fall)
-    for (guard, attribute), named in falls.items():
+            falls.setdefault((row.labels["guard"], row.labels["of"], row.labels["against"]), []).append(fall)
+    for (guard, attribute, against), named in falls.items():
+        other = "what it was" if against == BEFORE else "what the same training without the regulariser gives"
         yield _warning(
-            f"{guard} of {attribute} fell to less than half of what it was in {', '.join(named)}: a model that "
-            "now ignores the value is even because it is off the point (appendix C.6)."
+            f"{guard} of {attribute} fell to less than half of {other} in {', '.join(named)}: a model that now "
+            "ignores the value is even because it is off the point (appendix C.6)."
         )
 
 

@@ -67,8 +67,16 @@ def compare(tuned: Tuned, views: Sequence[View]) -> Iterator[Compared]:
 
 
 def change_rows(compared: Sequence[Compared]) -> list[Finding]:
-    """Return after − before of every measure of one checkpoint; q over its excess rows."""
-    return with_q(row for each in compared for row in _changes(each))
+    """Return after − before of every measure of one checkpoint.
+
+    q is over its excess rows against one model: whether something changed, and whether the method did that, are
+    two questions, and what is found of one must not lower the bar of the other.
+    """
+    return [
+        row
+        for against in dict.fromkeys(each.against for each in compared)
+        for row in with_q(row for each in compared if each.against == against for row in _changes(each))
+    ]
 
 
 def _changes(each: Compared) -> Iterator[Finding]:

@@ -54,7 +54,9 @@ def _row(
         for row in select(rows["fairness"], **about, scorer=scorer)
     }
     whole = found[INDIVIDUAL, MEASURED]
-    labels: dict[str, Label] = {"model": model, **how, "attribute": attribute, "scorer": scorer}
+    # the long name at the end, so that the table begins with what is compared
+    labels: dict[str, Label] = {**how, "attribute": attribute, "scorer": scorer}
+    labels[INDIVIDUAL] = round(whole.estimate, 4)
     if perplexities:
         labels |= {
             name: round(perplexities.get((model, part), math.nan), 2)
@@ -67,6 +69,7 @@ def _row(
     labels |= {
         GROUP: round(found[GROUP, MEASURED].estimate, 4),
         "excess": round(found[INDIVIDUAL, EXCESS].estimate, 4),
+        "model": model,
     }
     return Finding(labels=labels, estimate=whole.estimate, low=whole.low, high=whole.high, n=whole.n)
 
