@@ -6,7 +6,14 @@ import math
 import pytest
 from fake_records import fake_model
 
-from clinometer.probes.before_after import Pair, change_in_words, missing_base_notice, pairs_of, training_of
+from clinometer.probes.before_after import (
+    Pair,
+    change_in_words,
+    missing_base_notice,
+    pairs_of,
+    training_of,
+    tuned_notices,
+)
 from clinometer.types import Finding
 
 
@@ -43,6 +50,15 @@ def test_a_base_that_is_missing_is_named_and_not_replaced():
     notice = missing_base_notice(models)
     assert "not in this run: lost" in notice.text
     assert missing_base_notice([model("w", "w"), *models]) is None
+
+
+@pytest.mark.parametrize(("ratio", "level"), [("1.0499", "info"), ("1.0501", "warning"), ("", "info")])
+def test_what_a_masked_checkpoint_cost_is_told_and_warned_of_where_it_is_much(ratio, level):
+    tuned = mitigated("ten", "w10", base="w", amount="10", quality="perplexity +9 %", quality_ratio=ratio)
+    (notice,) = tuned_notices([model("given", "w"), tuned])
+    assert notice.level == level
+    assert notice.text.startswith("What it cost, ten (embedding on occupation, λ = 10): perplexity +9 %.")
+    assert ("worse at its own task" in notice.text) == (level == "warning")
 
 
 def test_a_base_in_two_precisions_is_taken_in_the_checkpoints_own():

@@ -257,8 +257,9 @@ def test_the_checkpoint_says_how_it_was_made(family, files, tiny_folder, tmp_pat
         assert quality.startswith(
             f"perplexity of masked tokens of held-out text {figures['before']['estimate']:,.2f}"
         )
+        assert float(made.tuning["quality_ratio"]) == pytest.approx(figures["ratio"]["low"], abs=1e-4)
     assert info.tuning == made.tuning
-    assert {name: text for name, text in made.tuning.items() if name != "quality"} == {
+    assert {name: text for name, text in made.tuning.items() if not name.startswith("quality")} == {
         "base": before.weights, "method": "embedding", "attribute": "job", "data": "planted", "amount": "10",
         "seed": "7", "changed": str(changed), "weights": str(sum(each.numel() for each in weights["a"].values())),
     }  # fmt: skip

@@ -14,6 +14,7 @@ from clinometer.probes.numbers import signed
 from clinometer.types import Finding, ModelInfo, Notice
 
 LEVEL = 0.05  # of q: what a sentence calls a change
+WORSE = 1.05  # times the perplexity before, by the lower limit of its interval: a cost that a reader is warned of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,12 @@ def tuned_notices(models: Sequence[ModelInfo]) -> Iterator[Notice]:
         yield orphans
     for model in models:
         if cost := model.tuning.get("quality"):
-            yield Notice(level="info", text=f"What it cost, {model.name} ({training_of(model)}): {cost}.")
+            text = f"What it cost, {model.name} ({training_of(model)}): {cost}."
+            if (amount_number(model.tuning.get("quality_ratio", "")) or 0.0) > WORSE:
+                text += " It has become worse at its own task, and what it no longer says may be a part of that."
+                yield Notice(level="warning", text=text)
+            else:
+                yield Notice(level="info", text=text)
 
 
 def change_in_words(change: Finding, *, before: float, after: float) -> str:

@@ -146,7 +146,7 @@ def mitigate(
                 "seed": str(settings.seed),
                 "changed": str(changed),
                 "weights": str(weights),
-                **({"quality": _in_words(filling)} if filling else {}),
+                **_quality(filling),
             },
             settings=described,
             figures={
@@ -218,6 +218,13 @@ def _figures(material: Material, pairs: Pairs, rows: int) -> dict[str, Any]:
         "left_out_with_a_template": sum(found.with_template.values()),
         "left_out_too_short_too_long_repeated": found.too_short + found.too_long + found.repeated,
     }
+
+
+def _quality(filling: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """Return what a card tells the audits of how well a masked model still fills in text."""
+    if not filling:
+        return {}
+    return {"quality": _in_words(filling), "quality_ratio": f"{filling['ratio']['low']:.4f}"}
 
 
 def _in_words(filling: Mapping[str, Mapping[str, float]]) -> str:
