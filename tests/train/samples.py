@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 from clinometer.data.reviews import Review
 from clinometer.train.progress import Quiet
 
@@ -46,6 +51,22 @@ class Listener(Quiet):
 
     def note(self, text):
         self.notes.append(text)
+
+
+def train_and_kill(module, *arguments, after=4):
+    """Start a training in a child process, and kill it after so many steps."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(after):
+        assert child.stdout.readline() == "step\n", child.communicate()
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    assert child.returncode == -signal.SIGKILL
 
 
 def files_of(folder):

@@ -5,10 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +13,8 @@ from clinometer.train import MaskedSettings, tune_masked
 from clinometer.train import work as work_module
 from clinometer.train.work import WorkFolder
 from tests.train.interrupted_training import train
-from tests.train.samples import PLANTED, Listener, Stop, files_of
+from tests.train.samples import PLANTED, Listener, Stop, files_of, train_and_kill
 
-ROOT = Path(__file__).parent.parent.parent
 HOW = ["masked", "prompt"]
 
 
@@ -50,18 +45,7 @@ def saved_steps(out):
 @pytest.mark.timeout(120)
 def test_killed_it_ends_in_the_same_bytes(how, model, corpus, peaceful, tmp_path):
     out = tmp_path / "tuned"
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.train.interrupted_training", how, model, corpus, str(out)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    for _ in range(4):
-        assert child.stdout.readline() == "step\n", child.communicate()
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
-    assert child.returncode == -signal.SIGKILL
+    train_and_kill("tests.train.interrupted_training", how, model, corpus, out)
     assert not out.exists()
     kept = saved_steps(out)
     assert kept

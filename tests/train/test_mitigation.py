@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import signal
-import subprocess
-import sys
 import tomllib
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
@@ -44,9 +40,8 @@ from tests.train.mitigation_samples import (
     train_few_steps,
     write_planted,
 )
-from tests.train.samples import Listener, Stop, files_of
+from tests.train.samples import Listener, Stop, files_of, train_and_kill
 
-ROOT = Path(__file__).parent.parent.parent
 FEW = MitigationSettings(steps=6, batch=4, learning_rate=1e-3, window=64, seed=7)
 
 
@@ -153,18 +148,7 @@ def peaceful(files, tiny_folder, tmp_path_factory):
 @pytest.mark.timeout(120)
 def test_killed_it_ends_in_the_same_bytes(files, tiny_folder, peaceful, tmp_path):
     out, model = tmp_path / "out", tiny_folder("gpt2")  # which has dropout
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.train.mitigation_samples", model, *files, out, "2", "0"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    for _ in range(4):
-        assert child.stdout.readline() == "step\n", child.communicate()
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
-    assert child.returncode == -signal.SIGKILL
+    train_and_kill("tests.train.mitigation_samples", model, *files, out, 2, 0)
     assert not out.exists()
     listener = Listener()
     train_few_steps(model, *files, out, 2, 0, progress=listener)
