@@ -14,7 +14,10 @@ from clinometer.data import (
     Value,
     counterfactual,
     fill_template,
+    frame_finder,
     load_attribute,
+    load_prompts,
+    load_templates,
     template_finder,
 )
 from clinometer.data.substitution import substitutes
@@ -125,3 +128,30 @@ def test_templates_of_one_s_own_take_the_place_of_the_attribute_s():
     assert template_in("Rome (Italy)") == "({value})"
     assert template_in("Italy is") is None
     assert template_finder(PACKAGED["country"], [])("Italy is") is None
+
+
+QUESTIONS = load_templates()
+ASKED = (*QUESTIONS.people, *QUESTIONS.country, *(prompt.text for prompt in load_prompts().social))
+
+
+@pytest.mark.parametrize("prompt", ASKED)
+def test_every_prompt_about_a_group_is_found_whatever_fills_it(prompt):
+    filled = prompt.replace("{group}", "the old nurses").replace("{condition}", "is homeless")
+    text = f"They said: {filled.replace('[MASK]', 'very odd').upper()}  And so on."
+    assert frame_finder([prompt])(text) == prompt
+    assert frame_finder(ASKED)(text) is not None
+    assert frame_finder([prompt])(text.replace(" ", " \n ")) == prompt
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Why the nurses are so kind is not known.",  # other words
+        "Whywhy are nurses so kind, sowhat makes them so kind?",
+        "Why are nurses kind?",
+        "Why are the nurses of the two old hospitals in the north so kind?",  # more than six words
+        "",
+    ],
+)
+def test_other_sentences_are_let_be(text):
+    assert frame_finder(["Why are {group} so [MASK]?"])(text) is None

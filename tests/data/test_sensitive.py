@@ -188,3 +188,11 @@ def test_real_news(name):
         assert template_in(each.text) is None
         for b in attribute.values:
             assert template_in(counterfactual(each.text, attribute, each.value, b.text)) is None
+
+
+def test_prompts_about_other_groups_are_left_out_and_counted():
+    text = "Why are old teachers in Iraq so kind? We went to Iceland that year."
+    found = sensitive_sentences([text], load_attribute("country"), prompts=["Why are {group} so [MASK]?"])
+    assert [each.value for each in found.sentences] == ["Iceland"]
+    assert found.with_template == {"Why are {group} so [MASK]?": 1}
+    assert len(sensitive_sentences([text], load_attribute("country")).sentences) == 2

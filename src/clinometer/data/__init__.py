@@ -3,7 +3,7 @@
 from clinometer.data.attitude_words import RATINGS, Rating, load_attitudes, read_attitudes
 from clinometer.data.card import Card, load_card
 from clinometer.data.emotions import EMOTIONS, EmotionLexicon, Lexicon, load_emotions, read_emotions
-from clinometer.data.evaluation_templates import template_finder
+from clinometer.data.evaluation_templates import frame_finder, template_finder
 from clinometer.data.fairness import ATTRIBUTES, Attribute, Value, fill_template, load_attribute, read_attribute
 from clinometer.data.files import packaged, read_text
 from clinometer.data.human_stereotypes import GroupMatch, HumanStereotype, match_groups, read_human_stereotypes
@@ -75,6 +75,7 @@ __all__ = [
     "fill_template",
     "find_values",
     "first_mention",
+    "frame_finder",
     "load_attitudes",
     "load_attribute",
     "load_card",

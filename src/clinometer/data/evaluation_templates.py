@@ -59,6 +59,35 @@ def template_finder(attribute: Attribute, templates: Sequence[str] | None = None
     return template_in
 
 
+def frame_finder(prompts: Sequence[str]) -> Callable[[str], str | None]:
+    """Return a function that names the first prompt whose frame stands in a text, whatever fills it, or None.
+
+    For prompts about other groups than the attribute's values: a field or a [MASK] within is one to six words of
+    any kind, and what follows the prompt's last word does not matter. Neither do capitals and white space.
+
+    >>> found_in = frame_finder(["Why are {group} so [MASK]?"])
+    >>> found_in("He asked why are old nurses  so kind."), found_in("Why are nurses kind?")
+    ('Why are {group} so [MASK]?', None)
+    """
+    frames = [_frame(prompt) for prompt in dict.fromkeys(prompts)]
+
+    def first_frame(text: str) -> str | None:
+        plain = _plain(text)
+        for frame in frames:
+            if frame.piece in plain and frame.pattern.search(plain):
+                return frame.template
+        return None
+
+    return first_frame
+
+
+def _frame(prompt: str) -> _Search:
+    parts = [_plain(part) for part in re.split(r"{\w+}|\[MASK\]", prompt)]
+    fixed = [part for part in parts if re.search(r"\w", part)]  # not the question mark behind the last blank
+    expression = r" (?:\S+ ){1,6}?".join(map(re.escape, fixed))
+    return _Search(prompt, max(fixed, key=len), re.compile(rf"(?<!\w){expression}(?!\w)"))
+
+
 def _expression(filled: str, tokens: re.Pattern[str], in_place: Mapping[str, str]) -> tuple[str, str]:
     """Return a filled template, its tokens and the articles before them left open, and its longest fixed part."""
     expression, fixed, done = "", [], 0

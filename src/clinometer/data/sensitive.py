@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clinometer.data.evaluation_templates import template_finder
+from clinometer.data.evaluation_templates import frame_finder, template_finder
 from clinometer.data.fairness import Attribute
 from clinometer.data.sentences import split_sentences
 from clinometer.data.substitution import mention_finder
@@ -61,6 +61,7 @@ def sensitive_sentences(
     attribute: Attribute,
     *,
     templates: Sequence[str] | None = None,
+    prompts: Sequence[str] = (),
     shortest: int = 20,
     longest: int = 1000,
 ) -> SensitiveSentences:
@@ -74,6 +75,7 @@ def sensitive_sentences(
         documents: the texts, read once.
         attribute: whose values are looked for, as `first_mention` finds them.
         templates: the templates of the evaluation; None: those of the attribute.
+        prompts: further prompts of the evaluation, about other groups, as `frame_finder` finds them.
         shortest: the fewest characters of a sentence; shorter ones are headings and pieces of lists.
         longest: the most characters; longer ones are tables and lists without full stops.
 
@@ -86,7 +88,7 @@ def sensitive_sentences(
     (2, {'{value} is': 1})
     """
     mentions = mention_finder(attribute)
-    template_in = template_finder(attribute, templates)
+    template_in, frame_in = template_finder(attribute, templates), frame_finder(prompts)
     kept: list[SensitiveSentence] = []
     met: set[str] = set()
     read = seen = repeated = too_short = too_long = 0
@@ -109,7 +111,7 @@ def sensitive_sentences(
                     repeated += 1
                 else:
                     met.add(text)
-                    template = template_in(text)
+                    template = template_in(text) or frame_in(text)
                     if template is None:
                         kept.append(SensitiveSentence(text, mention.value, mention.start, mention.end))
                     else:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinometer.data import Attribute, SensitiveSentences, sensitive_sentences, split_sentences, template_finder
+from clinometer.data import (
+    Attribute,
+    SensitiveSentences,
+    frame_finder,
+    load_prompts,
+    load_templates,
+    sensitive_sentences,
+    split_sentences,
+    template_finder,
+)
 from clinometer.data.corpora import CorpusSplit, as_passages, corpus_name, split_corpus
 from clinometer.errors import DataError, InputError
 from clinometer.train.seeds import rng_at
@@ -26,7 +35,13 @@ class Material:
     corpus: str  # its name
     split: CorpusSplit
     found: SensitiveSentences
-    templates: tuple[str, ...]  # of the evaluation: they stand in no sentence
+    templates: tuple[str, ...]  # of the evaluation: they stand in no sentence …
+    prompts: tuple[str, ...]  # … and neither do these, whoever they are about
+
+    def template_finder(self) -> Callable[[str], str | None]:
+        """Return a function that names what of the evaluation stands in a text, or None."""
+        template_in, frame_in = template_finder(self.attribute, self.templates), frame_finder(self.prompts)
+        return lambda text: template_in(text) or frame_in(text)
 
     @property
     def digest(self) -> str:
@@ -48,7 +63,7 @@ class Material:
         Documents are taken one after the other, in random order, until there are enough sentences.
         """
         documents = self.split.training.documents
-        template_in = template_finder(self.attribute, self.templates)  # the paper has no template at any step (§4)
+        template_in = self.template_finder()  # the paper has no template at any step (§4)
         kept: dict[str, None] = {}
         for index in rng_at(seed, "sentences").permutation(len(documents)):
             for line in documents[index].text.splitlines():
@@ -77,8 +92,11 @@ def read_material(
         raise DataError(f"the attribute '{attribute.name}' has one value; expected two or more, to exchange them")
     split = split_corpus(paths, held_out=held_out, at_most=at_most, seed=seed)
     templates = (*attribute.templates, *_MASKED_TEMPLATES)
+    # what masked models are measured with; a causal model loses next to nothing by it
+    questions = load_templates()
+    prompts = (*questions.people, *questions.country, *(prompt.text for prompt in load_prompts().social))
     found = sensitive_sentences(
-        (document.text for document in split.training.documents), attribute, templates=templates
+        (document.text for document in split.training.documents), attribute, templates=templates, prompts=prompts
     )
     found.require_some(attribute, corpus=", ".join(Path(path).name for path in paths))
     return Material(
@@ -87,4 +105,5 @@ def read_material(
         split=split,
         found=found,
         templates=templates,
+        prompts=prompts,
     )

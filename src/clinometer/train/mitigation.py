@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from clinometer.data import template_finder
 from clinometer.errors import DataError, InputError, ModelError
 from clinometer.train.base import BaseModel, load_base
 from clinometer.train.checkpoints import Checkpoint, finish, finished
@@ -180,7 +179,7 @@ def check_method(base: BaseModel, settings: MitigationSettings, projection: Sent
 
 def _check_templates(pairs: Pairs, material: Material, rows: int) -> None:
     """See that no template of the evaluation stands in what is really trained on."""
-    template_in = template_finder(material.attribute, material.templates)
+    template_in = material.template_finder()
     for place in range(rows):
         for text in pairs.texts_at(place):
             if template := template_in(text):
