@@ -103,9 +103,9 @@ def open_tables(browser) -> None:
 
 def requested(browser) -> list[str]:
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
     # the browser's own empty tab, loaded from the browser itself, may still be in the log
-    return [url for url in urls if not url.startswith("chrome://")]
+    return [each["request"]["url"] for each in sent if not each["documentURL"].startswith(("chrome://", "data:,"))]
 
 
 def cells(browser, table: int) -> list[list[str]]:

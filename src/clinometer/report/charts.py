@@ -453,7 +453,7 @@ def _config(colours: Colours) -> dict[str, Any]:
             "symbolSize": 90,
             "symbolOpacity": 1,
         },
-        "header": {**words, "labelFontSize": 12, "labelFontWeight": 600, "labelLimit": 200, "titlePadding": 2},
+        "header": {**words, "labelFontSize": 12, "labelFontWeight": 600, "labelLimit": 260, "titlePadding": 2},
         "view": {"stroke": None},
         "scale": {"bandPaddingInner": 0.25},
     }
