@@ -97,7 +97,7 @@ def mitigate(
 ) -> None:
     """Reduce how a model's text depends on an attribute, and prove it by an audit before and after.
 
-    The same command resumes. On several GPUs: accelerate launch -m clinometer mitigate …
+    The same command resumes. On several GPUs: accelerate launch --multi_gpu -m clinometer mitigate …
     """
     strengths = _numbers(strength or ["10"])
     for file in corpus:

@@ -47,16 +47,7 @@ def template_finder(attribute: Attribute, templates: Sequence[str] | None = None
             expression, piece = _expression(_plain(fill_template(template, value)), tokens, in_place)
             if expression not in found:  # most values give the same
                 found[expression] = _Search(template, piece, re.compile(expression))
-    searches = tuple(found.values())
-
-    def template_in(text: str) -> str | None:
-        plain = _plain(text)
-        for search in searches:
-            if search.piece in plain and search.pattern.search(plain):
-                return search.template
-        return None
-
-    return template_in
+    return _first_of(tuple(found.values()))
 
 
 def frame_finder(prompts: Sequence[str]) -> Callable[[str], str | None]:
@@ -69,16 +60,18 @@ def frame_finder(prompts: Sequence[str]) -> Callable[[str], str | None]:
     >>> found_in("He asked why are old nurses  so kind."), found_in("Why are nurses kind?")
     ('Why are {group} so [MASK]?', None)
     """
-    frames = [_frame(prompt) for prompt in dict.fromkeys(prompts)]
+    return _first_of([_frame(prompt) for prompt in dict.fromkeys(prompts)])
 
-    def first_frame(text: str) -> str | None:
+
+def _first_of(searches: Sequence[_Search]) -> Callable[[str], str | None]:
+    def found_in(text: str) -> str | None:
         plain = _plain(text)
-        for frame in frames:
-            if frame.piece in plain and frame.pattern.search(plain):
-                return frame.template
+        for search in searches:
+            if search.piece in plain and search.pattern.search(plain):
+                return search.template
         return None
 
-    return first_frame
+    return found_in
 
 
 def _frame(prompt: str) -> _Search:
