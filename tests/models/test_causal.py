@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from clinometer.errors import ModelError, RequestError
-from clinometer.models import causal, decoder
+from clinometer.models import causal, decoder, static_sampling
 from clinometer.models.draw import draw, levels_of
 from clinometer.models.load import load_model
 from clinometer.models.philox import key_of, uniforms
@@ -399,6 +399,38 @@ def sampled_plainly(model):
 def test_which_families_are_sampled_the_fast_way(model, family):
     # Gemma 2 has sliding windows, Mamba a state instead of keys and values
     assert (model._sampler._static is None) == (family in ("gemma2", "mamba"))
+
+
+@pytest.mark.parametrize("unsteady", [0, 1, 4, 5, 16])
+def test_a_text_on_which_rounding_decides_does_not_make_a_model_slow(unsteady):
+    # SmolLM2, trained a little further, in bfloat16: some first tokens made the logits differ by 20 of 17
+    expected = torch.randn(16, 100, generator=torch.Generator().manual_seed(1))
+    logits = expected + 1e-6
+    logits[:unsteady] += 20 * torch.arange(100)
+    assert static_sampling._agree(logits, expected, eps=2**-7) == (unsteady <= 4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@pytest.mark.parametrize("mistake", [None, "places", "values of another row"])
+def test_a_family_that_steps_wrongly_in_fixed_places_is_sampled_plainly(
+    folder_of, family, dtype, mistake, monkeypatch, caplog
+):
+    run = static_sampling.StaticSampler._run
+
+    def wrongly(self, storage, **options):
+        if mistake == "places":
+            storage.places -= 1
+        elif mistake:
+            for held in storage.values:
+                held[:] = held.roll(1, dims=0)
+        return run(self, storage, **options)
+
+    monkeypatch.setattr(static_sampling.StaticSampler, "_run", wrongly)
+    model = load_model(ModelSpec(name=str(folder_of(family)), dtype=dtype), device="cpu")
+    with caplog.at_level("DEBUG", logger="clinometer"):
+        assert (model._sampler._static is None) == bool(mistake)
+    assert ("gives other logits than the model" in caplog.text) == bool(mistake)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "granite"])
