@@ -271,6 +271,7 @@ class Figure:
     column: str = ""
     filters: Mapping[str, str | int | float] = field(default_factory=dict)
     menus: tuple[str, ...] = ()
+    measure: str = ""  # what the estimate is here, where the title of the table says more than that
     reference: float | None = None  # where "no lean" lies: drawn as a line
     reversed: str = ""  # the x or y whose numbers fall along its axis, for what is better when it is less
     text: str = ""

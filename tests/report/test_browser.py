@@ -229,6 +229,37 @@ def test_a_long_ranking_is_drawn_a_page_at_a_time_on_one_axis(browser, tmp_path)
     assert console(browser) == []
 
 
+CHECKPOINTS = [f"an-organisation/a-model-of-some-size-occupation-embedding-{10**i}" for i in range(4)]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    "roles",
+    [
+        {"y": "word", "row": "model", "column": "measure"},
+        {"y": "word", "column": "model"},
+        {"y": "word", "color": "model"},
+        {"y": "model"},
+    ],
+)
+def test_of_long_names_of_models_the_end_is_shown(browser, tmp_path, roles, width):
+    rows = [
+        Finding(labels={"model": name, "word": "w", "measure": measure}, estimate=0.5, low=0.4, high=0.6, n=1)
+        for name in CHECKPOINTS
+        for measure in ("one", "two")
+    ]
+    load(browser, tmp_path, drawn_page(rows, mark="intervals", x="estimate", **roles), width=width)
+    reveal(browser)
+    texts = browser.execute_script(
+        "return [...document.querySelectorAll('.chart svg text')].map(text => text.textContent)"
+    )
+    shown = {text for text in texts if text.startswith("…") or text in CHECKPOINTS}
+    assert len(shown) == len(CHECKPOINTS)
+    for text, name in zip(sorted(shown, key=lambda text: text.rsplit("-")[-1]), CHECKPOINTS, strict=True):
+        assert name.endswith(text.removeprefix("…"))
+    assert console(browser) == []
+
+
 def test_each_choice_has_the_order_of_its_own_rows(browser, tmp_path):
     load(browser, tmp_path, ranked(2, 20))
     reveal(browser)

@@ -256,6 +256,31 @@ def test_a_label_is_written_at_each_point_that_has_it():
     assert sorted(text for mark in written for text in re.findall(r">([^<>]+)</text>", mark)) == ["1", "10", "7"]
 
 
+def test_texts_of_every_second_colour_stand_above_the_points():
+    layers = chart(*trade_off(text="size"), colours=PAPER).spec["layer"]
+    below, above = (layer["mark"]["dy"] for layer in layers if layer["mark"]["type"] == "text")
+    assert above < 0 < below
+
+
+@pytest.mark.parametrize(
+    "roles", [{"y": "word", "row": "model", "column": "word"}, {"y": "word", "color": "model"}, {"y": "model"}]
+)
+def test_on_paper_long_names_of_models_are_cut_at_their_beginning(roles):
+    names = [f"an-organisation/a-model-of-some-size-occupation-embedding-{10**i}" for i in range(4)]
+    rows = table(*(row(0.5, 0.4, 0.6, model=name, word=word) for name in names for word in "ab"))
+    figure = replace(BARS, mark="intervals", x="estimate", **roles)
+    texts = re.findall(r">([^<>]*embedding-10*)</text>", svg(figure, rows))
+    assert len(set(texts)) == 4
+    assert all(text.startswith("…") for text in texts)
+
+
+def test_a_figure_may_name_its_measure():
+    assert ">Measure</text>" in svg(BARS, table(row(1, word="a")))
+    named = svg(replace(BARS, measure="after / before"), table(row(1, word="a")))
+    assert ">after / before</text>" in named
+    assert ">Measure</text>" not in named
+
+
 def test_several_figures_can_agree_on_their_colours():
     def colours(figure: Figure) -> dict[str, str]:
         scale = chart(figure, trade_off()[1], colours=PAPER).spec["layer"][-1]["encoding"]["color"]["scale"]

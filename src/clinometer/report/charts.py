@@ -19,8 +19,11 @@ TALL = 40  # from so many rows on, the axis stands at the top, where the reader 
 NUMBERED_CELLS = 600  # a heat map that shows no more cells than these has the numbers in them, if they are wide
 NUMBERED_ACROSS = 12  # … which on paper they are when no more than these lie side by side
 BEADS = 400  # a line with more points than these is drawn without them
+FACET = 220  # pixels of a panel, before the page fits it to its width
+LONGEST_LABEL, LONGEST_ENTRY = 240, 200  # pixels of a name at an axis, and in the legend
 LONGEST_TITLE = 70  # a table title longer than this is no title of an axis
-LETTER = 7  # pixels that a letter of a title takes
+LETTER, BOLD_LETTER = 7, 8  # pixels that a letter of a title takes, and one above a panel
+NAMES = ("model", "base")  # labels whose values differ at their end: where room is short, the beginning goes
 STEP = {"heatmap": 24, "bars": 20, "intervals": 19, "lines": 20, "scatter": 20}  # pixels for each row of names
 
 
@@ -155,12 +158,12 @@ class _Painter:
                 f"{self.data.field(label)}:N",
                 title=self.title(label) + (f" ({self.only})" if self.only else ""),
                 sort=self.order(label),
-                header=header,
+                header=alt.Header(**header, **_shortened(label, (self.panel_width or FACET) // BOLD_LETTER)),
             )
             for name, label, channel, header in (
                 # above its panels the name of a row has room; beside them it is cut off or covers the next one
-                ("row", self.figure.row, alt.Row, alt.Header(labelOrient="top", labelAnchor="start")),
-                ("column", self.figure.column, alt.Column, alt.Header()),
+                ("row", self.figure.row, alt.Row, {"labelOrient": "top", "labelAnchor": "start"}),
+                ("column", self.figure.column, alt.Column, {}),
             )
             if label
         }
@@ -189,7 +192,7 @@ class _Painter:
     def size(self) -> dict[str, Any]:
         faceted = bool(self.figure.row or self.figure.column)
         # the page fits panels to its width
-        width: int | str = self.panel_width or (220 if faceted else "container")
+        width: int | str = self.panel_width or (FACET if faceted else "container")
         if self.figure.y in self.data.number_lines:
             return {"width": width, "height": self.ruler_height}
         return {"width": width, "height": alt.Step(self.step, **{"for": "position"})}
@@ -291,8 +294,15 @@ class _Painter:
             return []
         field = self.data.field(self.figure.text)
         known = base.transform_filter(f"datum.{field} != '{MISSING}'")
-        text = known.mark_text(fontSize=10.5, align="left", dx=6, dy=-6, color=self.colours.ink, tooltip=_ROW)
-        return [text.encode(text=f"{field}:N")]
+        if self.figure.color in ("", ESTIMATE):
+            return [self.texts(known, field, dy=-6)]
+        # of two colours one has its texts above the points and one below: points of both may lie together
+        turn = f"datum.{self.data.order_field(self.figure.color)} % 2"
+        return [self.texts(known.transform_filter(f"{turn} == {i}"), field, dy=dy) for i, dy in ((0, 13), (1, -6))]
+
+    def texts(self, base: alt.Chart, field: str, *, dy: int) -> alt.Chart:
+        text = base.mark_text(fontSize=10.5, align="left", dx=6, dy=dy, color=self.colours.ink, tooltip=_ROW)
+        return text.encode(text=f"{field}:N")
 
     def from_low_to_high(self, base: alt.Chart) -> list[alt.Chart]:
         """Return what reaches over the intervals; nothing where no row has one: an axis without a number warns."""
@@ -340,7 +350,8 @@ class _Painter:
 
     def title(self, name: str) -> str:
         if name == ESTIMATE:
-            return self.measure if len(self.measure) <= LONGEST_TITLE else ESTIMATE
+            measure = self.figure.measure or self.measure
+            return measure if len(measure) <= LONGEST_TITLE else ESTIMATE
         return name.replace("_", " ")
 
     def order(self, name: str) -> alt.EncodingSortField:
@@ -366,7 +377,11 @@ class _Painter:
             title=None if low else self.title(name),
             sort=self.order(name),
             scale=alt.Scale(padding=0) if self.figure.mark == "heatmap" else alt.Scale(),
-            axis=alt.Axis(labelAngle=-40 if across and self.at_once[name] > 4 else 0, **side),
+            axis=alt.Axis(
+                labelAngle=-40 if across and self.at_once[name] > 4 else 0,
+                **side,
+                **_shortened(name, LONGEST_LABEL // LETTER),
+            ),
         )
 
     def offset(self) -> dict[str, alt.XOffset | alt.YOffset]:
@@ -391,6 +406,7 @@ class _Painter:
             f"{self.data.field(name)}:N",
             title=self.title(name),
             sort=self.order(name),
+            legend=alt.Legend(**_shortened(name, LONGEST_ENTRY // LETTER)),
             # the domain is named, so that a colour keeps its meaning when a menu changes the rows
             scale=alt.Scale(domain=names, range=[palette[place[value] % len(palette)] for value in names]),
         )
@@ -426,6 +442,15 @@ _THREE_DIGITS = (
 )
 
 
+def _shortened(label: str, letters: int) -> dict[str, str]:
+    """Return what cuts long names of models at their beginning; `assets/charts.js` fits the number of letters."""
+    if label not in NAMES:
+        return {}
+    return {
+        "labelExpr": f"length(datum.label) > {letters} ? '…' + slice(datum.label, {1 - letters}) : datum.label"
+    }
+
+
 def _config(colours: Colours) -> dict[str, Any]:
     words = {"labelColor": colours.ink, "titleColor": colours.ink, "titleFontWeight": 600}
     return {
@@ -439,7 +464,7 @@ def _config(colours: Colours) -> dict[str, Any]:
             "tickColor": colours.faint,
             "labelFontSize": 11.5,
             "titleFontSize": 12,
-            "labelLimit": 240,
+            "labelLimit": LONGEST_LABEL,
             "maxExtent": 300,  # above the limit of labels, or the title is written over them
             "titlePadding": 8,
         },
@@ -448,7 +473,7 @@ def _config(colours: Colours) -> dict[str, Any]:
             **words,
             "orient": "top",
             "labelFontSize": 11.5,
-            "labelLimit": 200,
+            "labelLimit": LONGEST_ENTRY,
             "titleLimit": 480,
             "symbolSize": 90,
             "symbolOpacity": 1,

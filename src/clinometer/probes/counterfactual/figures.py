@@ -50,8 +50,9 @@ def _mitigation(*, several: bool, perplexity: bool) -> Iterator[Figure]:
         title="What evenness costs: I.F. beside similarity to the prefix",
         caption=(
             "Up (I.F. is less; the axis is reversed) and right (more continuations similar to their prefix) is "
-            "better. Each point is a model, the number at it λ; a line joins the λ of one method. Error bars are "
-            "those of each model alone: whether one differs from another is in the figures below."
+            "better. Each point is a model, the number at it λ; a line joins the λ of one method. Error bars hold "
+            "the distance itself, which I.F. as measured overstates, and are those of each model alone: whether "
+            "one differs from another is in the figures below."
         ),
         table="mitigation",
         mark="scatter",
@@ -62,6 +63,7 @@ def _mitigation(*, several: bool, perplexity: bool) -> Iterator[Figure]:
         row="base" if several else "",
         column="scorer",
         menus=("attribute",),
+        measure="I.F.",
         reversed="estimate",
         text="strength",
         joined="strength",
@@ -99,6 +101,7 @@ def _mitigation(*, several: bool, perplexity: bool) -> Iterator[Figure]:
             column="of",
             filters={"quantity": RATIO},
             menus=("against",),
+            measure="Perplexity: after / before",
             reference=1.0,
             evidence="perplexity",
         )

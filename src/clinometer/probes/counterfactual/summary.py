@@ -8,7 +8,7 @@ from clinometer.probes.counterfactual.captions import CAPTIONS
 from clinometer.probes.counterfactual.figures import figures
 from clinometer.probes.counterfactual.headlines import headlines
 from clinometer.probes.counterfactual.measures import measure
-from clinometer.probes.counterfactual.mitigation_headlines import mitigation_headline
+from clinometer.probes.counterfactual.mitigation_headlines import Told, mitigation_headlines
 from clinometer.probes.counterfactual.notices import (
     general_notices,
     human_notices,
@@ -58,6 +58,7 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
     models = [plan.model for plan in plans]
     tuned = tuned_models(models)
     guarded: list[Guarded] = []
+    told: list[Told] = []
     for number, (plan, view) in enumerate(zip(plans, views, strict=True)):
         is_checkpoint = any(checkpoint.model == number for checkpoint in tuned)
         measured = measure(view, single_pairs=not is_checkpoint)
@@ -91,9 +92,8 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
         changes = change_rows(compared)
         _add(rows, change=changes, reduction=reduction_rows(compared), costs=costs)
         about = checkpoint.shown_for(views[0].attributes)
-        lines += [
-            mitigation_headline(checkpoint, chosen, compared, changes=changes, costs=costs) for chosen in about
-        ]
+        told += [Told.of(checkpoint, chosen, compared, changes=changes, costs=costs) for chosen in about]
+    lines += mitigation_headlines(told)
     _add(rows, mitigation=mitigation_rows(models, tuned, views[0].attributes, rows))
     _add(rows, weights=weight_rows(models, tuned))
     notices += tuning_notices(models, tuned, rows["costs"], draws=options.draws)

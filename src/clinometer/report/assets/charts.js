@@ -89,6 +89,23 @@
     }
   }
 
+  // Names of models differ at their end: where room is short, their beginning goes. Letters are counted as in a
+  // wide font, or Vega cuts off the end after all.
+  function fitNames(spec) {
+    const shorten = (part, pixels, letter) => {
+      const letters = Math.max(4, Math.floor(pixels / letter));
+      if (part?.labelExpr) part.labelExpr = `length(datum.label) > ${letters} ? '…' + slice(datum.label, ${1 - letters}) : datum.label`;
+    };
+    const panel = spec.spec ?? spec;
+    const { axis, legend, header } = spec.config;
+    for (const side of [spec.facet, spec.facet?.row, spec.facet?.column])
+      shorten(side?.header, Math.min(panel.width, header.labelLimit), 8.4);
+    for (const { encoding: { x, y, color } } of panel.layer) {
+      for (const side of [x, y]) shorten(side?.axis, axis.labelLimit, 7.2);
+      shorten(color?.legend, legend.labelLimit, 7.2);
+    }
+  }
+
   function fit(chart, rows, width) {
     const { spec, columns, gutter, legend_entry: entry } = chart;
     const limit = Math.max(80, Math.round(width * 0.3));
@@ -100,6 +117,7 @@
     if (!columns) {
       fitCells(spec, chart, width - Math.min(gutter, limit), rows);
       fitRuler(spec, width - Math.min(gutter, limit));
+      fitNames(spec);
       return;
     }
     const left = Math.min(gutter, limit) + (spec.facet.row ? 40 : 20); // labels and titles beside the first panel
@@ -112,6 +130,7 @@
     spec.spec.width = Math.max(110, Math.floor((width - left) / across) - 20);
     fitCells(spec.spec, chart, spec.spec.width, rows);
     fitRuler(spec.spec, spec.spec.width);
+    fitNames(spec);
   }
 
   function menu(element, title, options) {
