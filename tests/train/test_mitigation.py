@@ -74,12 +74,14 @@ def held_out_texts(material):
     return [document.text for document in material.split.held_out]
 
 
-def mitigated(planted, out, method, strength, *, projection=None):
+def mitigated(planted, out, method, strength, *, projection=None, dtype="float32"):
     model, material, _ = planted
     settings = MitigationSettings(
         method=method, strength=strength, steps=60, batch=16, learning_rate=2e-3, window=64
     )
-    return mitigate(str(model), material, out=out, settings=settings, projection=projection, device="cpu").folder
+    return mitigate(
+        str(model), material, out=out, settings=settings, projection=projection, device="cpu", dtype=dtype
+    ).folder
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +107,17 @@ def test_embedding_regularisation_removes_a_planted_lean(planted, control, tmp_p
     assert lean(control) - after > before / 2  # and it is not the training that did it
 
 
+def test_mixed_precision_removes_a_planted_lean_and_keeps_whole_weights(planted, tmp_path):
+    model, _, loss = planted
+    folder = mitigated(planted, tmp_path / "out", "embedding", 10.0, dtype="bfloat16")
+    assert abs(lean(folder)) < lean(model) / 2
+    assert loss(folder) < 1.05 * loss(model)
+    weights = load_file(folder / "model.safetensors")
+    assert {weight.dtype for weight in weights.values()} == {torch.float32}
+    assert any(bool((weight != weight.bfloat16()).any()) for weight in weights.values())
+    assert tomllib.loads((folder / "card.toml").read_text())["settings"]["dtype"] == "bfloat16"
+
+
 def test_the_control_keeps_the_lean(planted, control):
     model, _, loss = planted
     assert abs(lean(control) - lean(model)) < lean(model) / 4
@@ -116,7 +129,7 @@ def test_sentiment_regularisation_removes_a_planted_lean(planted, control, tmp_p
     projection = fit_projection(
         str(model),
         material,
-        out=tmp_path / "projection.safetensors",
+        out=str(tmp_path / "projection.safetensors"),
         settings=LabellingSettings(scorer="builtin:opinion-words", sentences=1200),
         device="cpu",
     )

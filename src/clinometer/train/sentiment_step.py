@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ def fit_projection(
     model: str,
     material: Material,
     *,
-    out: Path,
+    out: str | os.PathLike[str],
     settings: LabellingSettings | None = None,
     device: str = "auto",
     dtype: Dtype = "auto",
@@ -70,7 +71,7 @@ def fit_projection(
     Sentences of the training documents are labelled by a scorer; those it is sure about become examples, each with
     h̄ at its last token. DataError where one class has too few of them.
     """
-    settings, progress = settings or LabellingSettings(), progress or Quiet()
+    place, settings, progress = Path(out), settings or LabellingSettings(), progress or Quiet()
     base = load_base(model, device=device, dtype=dtype, kinds=("causal",))
     described: dict[str, str | int | float | bool] = {
         "base": base.info.weights,
@@ -78,15 +79,15 @@ def fit_projection(
         "dtype": str(base.compute).removeprefix("torch."),
         **asdict(settings),
     }
-    if not out.exists() and is_main_process():
-        _fit(base, material, settings, out=out, described=described, device=device, progress=progress)
+    if not place.exists() and is_main_process():
+        _fit(base, material, settings, out=place, described=described, device=device, progress=progress)
     wait_for_all()
-    saved = load_projection(out)
-    refuse_other_settings(described, saved.notes["settings"], place=out, state="the projection was made")
+    saved = load_projection(place)
+    refuse_other_settings(described, saved.notes["settings"], place=place, state="the projection was made")
     return SentimentProjection(
         projection=saved.projection,
         base=base.info.weights,
-        digest=hashlib.sha256(out.read_bytes()).hexdigest(),
+        digest=hashlib.sha256(place.read_bytes()).hexdigest(),
         figures=saved.notes["figures"],
     )
 

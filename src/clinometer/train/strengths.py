@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,7 +69,7 @@ def mitigate_all(
     material: Material,
     wanted: Sequence[Variant],
     *,
-    out: Path,
+    out: str | os.PathLike[str],
     labelling: LabellingSettings | None = None,
     device: str = "auto",
     dtype: Dtype = "auto",
@@ -76,13 +77,13 @@ def mitigate_all(
     progress: TrainingProgress | None = None,
 ) -> tuple[Checkpoint, ...]:
     """Train every variant into a folder of its own below `out`, or go on where that was interrupted."""
-    progress = progress or Quiet()
+    place, progress = Path(out), progress or Quiet()
     projection = None
     if any(each.settings.method == "sentiment" for each in wanted):
         projection = fit_projection(
             model,
             material,
-            out=out / _PROJECTION,
+            out=place / _PROJECTION,
             settings=labelling,
             device=device,
             dtype=dtype,
@@ -92,7 +93,7 @@ def mitigate_all(
         mitigate(
             model,
             material,
-            out=out / each.name,
+            out=place / each.name,
             settings=each.settings,
             projection=projection if each.settings.method == "sentiment" else None,
             device=device,
