@@ -229,23 +229,30 @@ def test_a_long_ranking_is_drawn_a_page_at_a_time_on_one_axis(browser, tmp_path)
     assert console(browser) == []
 
 
-CHECKPOINTS = [f"an-organisation/a-model-of-some-size-occupation-embedding-{10**i}" for i in range(4)]
+LONG = "an-organisation/a-model-of-some-size-occupation-embedding"
+LIKE_NAMES = {
+    "differ at the end": [f"{LONG}-{10**i}" for i in range(4)],
+    "differ at the beginning": [f"{letter}{LONG}" for letter in "pqrs"],
+    "wide": [f"WWWWMMMMMM_{LONG.upper()}_{i}" for i in range(4)],
+}
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("names", LIKE_NAMES.values(), ids=LIKE_NAMES)
 @pytest.mark.parametrize(
     "roles",
     [
         {"y": "word", "row": "model", "column": "measure"},
+        {"y": "word", "row": "model"},
         {"y": "word", "column": "model"},
         {"y": "word", "color": "model"},
         {"y": "model"},
     ],
 )
-def test_of_long_names_of_models_the_end_is_shown(browser, tmp_path, roles, width):
+def test_of_long_names_of_models_both_ends_are_shown(browser, tmp_path, roles, names, width):
     rows = [
         Finding(labels={"model": name, "word": "w", "measure": measure}, estimate=0.5, low=0.4, high=0.6, n=1)
-        for name in CHECKPOINTS
+        for name in names
         for measure in ("one", "two")
     ]
     load(browser, tmp_path, drawn_page(rows, mark="intervals", x="estimate", **roles), width=width)
@@ -253,11 +260,20 @@ def test_of_long_names_of_models_the_end_is_shown(browser, tmp_path, roles, widt
     texts = browser.execute_script(
         "return [...document.querySelectorAll('.chart svg text')].map(text => text.textContent)"
     )
-    shown = {text for text in texts if text.startswith("…") or text in CHECKPOINTS}
-    assert len(shown) == len(CHECKPOINTS)
-    for text, name in zip(sorted(shown, key=lambda text: text.rsplit("-")[-1]), CHECKPOINTS, strict=True):
-        assert name.endswith(text.removeprefix("…"))
+    assert whole_or_cut(names, texts) == names
     assert console(browser) == []
+
+
+def whole_or_cut(names, texts) -> list[str]:
+    """The names of which both ends, or the whole, stand among the texts, and nothing else in their stead."""
+    shown = {text for text in texts if "…" in text or text in names}
+    found = []
+    for text in shown:
+        begin, _, end = text.partition("…")
+        found += [
+            name for name in names if name == text or (name.startswith(begin) and name.endswith(end) and end)
+        ]
+    return sorted(found, key=names.index)
 
 
 def test_each_choice_has_the_order_of_its_own_rows(browser, tmp_path):

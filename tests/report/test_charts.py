@@ -30,8 +30,9 @@ def row(estimate: float, low: float = math.nan, high: float = math.nan, **labels
 BARS = Figure(name="f", title="F", caption="", table="t", mark="bars", x="word", y="estimate")
 
 
-def svg(figure: Figure, rows: FindingTable) -> str:
-    return vl_convert.vegalite_to_svg(chart(figure, rows, colours=PAPER, width=400).whole(), allowed_base_urls=[])
+def svg(figure: Figure, rows: FindingTable, *, width: int = 400) -> str:
+    drawn = chart(figure, rows, colours=PAPER, width=width)
+    return vl_convert.vegalite_to_svg(drawn.whole(), allowed_base_urls=[])
 
 
 def test_rows_keep_their_order_and_lose_only_what_has_no_estimate():
@@ -257,21 +258,35 @@ def test_a_label_is_written_at_each_point_that_has_it():
 
 
 def test_texts_of_every_second_colour_stand_above_the_points():
-    layers = chart(*trade_off(text="size"), colours=PAPER).spec["layer"]
-    below, above = (layer["mark"]["dy"] for layer in layers if layer["mark"]["type"] == "text")
-    assert above < 0 < below
+    rows = table(*(row(i, method=name, size=f"at {name}", similar=i) for i, name in enumerate("abcd")))
+    figure = replace(BARS, mark="scatter", x="similar", color="method", text="size")
+    written = re.findall(r'translate\([^,]+,(-?[\d.]+)\)"[^>]*>(at \w)<', svg(figure, rows))
+    height = {text: float(down) for down, text in written}
+    steps = [height[f"at {a}"] - height[f"at {b}"] for a, b in ("ab", "bc", "cd")]
+    assert steps[0] == pytest.approx(steps[2])  # below to above, above to below, below to above
+    assert steps[0] - steps[1] > 30
 
 
+@pytest.mark.parametrize("width", [400, 640])
 @pytest.mark.parametrize(
-    "roles", [{"y": "word", "row": "model", "column": "word"}, {"y": "word", "color": "model"}, {"y": "model"}]
+    "roles",
+    [
+        {"y": "word", "row": "model", "column": "word"},
+        {"y": "word", "row": "model"},
+        {"y": "word", "column": "model"},
+        {"y": "word", "color": "model"},
+        {"y": "model"},
+    ],
 )
-def test_on_paper_long_names_of_models_are_cut_at_their_beginning(roles):
-    names = [f"an-organisation/a-model-of-some-size-occupation-embedding-{10**i}" for i in range(4)]
+def test_on_paper_the_middle_is_cut_out_of_long_names_of_models(roles, width):
+    long = "an-organisation/a-model-of-some-size-occupation-embedding"
+    names = [f"{long}-1", f"{long}-1000", f"p{long}-1", f"q{long}-1"]
     rows = table(*(row(0.5, 0.4, 0.6, model=name, word=word) for name in names for word in "ab"))
     figure = replace(BARS, mark="intervals", x="estimate", **roles)
-    texts = re.findall(r">([^<>]*embedding-10*)</text>", svg(figure, rows))
-    assert len(set(texts)) == 4
-    assert all(text.startswith("…") for text in texts)
+    texts = set(re.findall(r">([^<>]*…[^<>]*)</text>", svg(figure, rows, width=width)))
+    ends = {(text.partition("…")[0][0], text.rpartition("-")[-1]) for text in texts}
+    assert ends == {("a", "1"), ("a", "1000"), ("p", "1"), ("q", "1")}
+    assert len(texts) == 4
 
 
 def test_a_figure_may_name_its_measure():

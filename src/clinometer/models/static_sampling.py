@@ -29,8 +29,8 @@ _WIDTH = 64  # the cache's places are a multiple of it, so that batches of about
 _MOST_ROWS = 8_192  # more do not make a large GPU any faster
 _MOST_MEMORY = 0.35  # of a GPU's memory
 _ROWS_ON_CPU = 160
-_TRIED = (16, 6)  # texts and tokens on which a step in fixed places is compared with the model
-_ENOUGH = 3 / 4  # of those texts
+_TEXTS, _LONGEST_TEXT = 32, 6  # on so many texts a step in fixed places is compared with the model
+_ENOUGH = 3 / 4  # of the texts with the step at one place
 _PREFIX_TOKENS = {"cuda": 32_768, "cpu": 2_048}  # what runs at a time before the first step
 
 
@@ -54,7 +54,7 @@ class StaticSampler:
     @classmethod
     @torch.inference_mode()
     def of(cls, decoder: Decoder, stop: Tensor) -> StaticSampler | None:
-        """Return a sampler for the model; None where a step in fixed places gives other logits than the model."""
+        """Return a sampler for the model; None where a step in fixed places does not give the model's logits."""
         if decoder.device.type not in LEG:
             return None
         try:
@@ -62,7 +62,8 @@ class StaticSampler:
             known = decoder.run(ids, keep_cache=True)
             layers = getattr(known.cache, "layers", [])
             if not layers or any(type(layer) is not DynamicLayer for layer in layers):
-                return None  # a sliding window, a recurrent state: not what the places keep
+                _tell(decoder, "its cache is a sliding window or a state, which does not fit into fixed places")
+                return None
             sampler = cls(decoder, stop, layers)
             rows, width = ids.shape
             storage = sampler._room(rows=rows, width=width)
@@ -72,7 +73,7 @@ class StaticSampler:
             storage.places[:rows] = lengths
             logits = sampler._run(storage, rows=rows, width=width)[:, : decoder.size].float()
             expected = known.logits(torch.arange(rows, device=decoder.device), lengths)
-            if not _agree(logits, expected, eps=torch.finfo(layers[0].keys.dtype).eps):
+            if not _agree(logits, expected, lengths, eps=torch.finfo(layers[0].keys.dtype).eps):
                 _tell(decoder, "a step with its cache in fixed places gives other logits than the model")
                 return None
         except torch.OutOfMemoryError:
@@ -237,22 +238,24 @@ def _width_for(prompts: Sequence[Prompt]) -> int:
 
 
 def _random_texts(decoder: Decoder) -> tuple[Tensor, Tensor]:
-    """Return some rows of tokens, and for each the place of the one to step on: each row at another place."""
-    rows, width = _TRIED
-    known: int = min(decoder.size, getattr(decoder.config.get_text_config(), "vocab_size", decoder.size))
-    ids = torch.from_numpy(np.random.default_rng(0).integers(0, known, _TRIED))
-    return ids.to(decoder.device), (2 + torch.arange(rows) % (width - 2)).to(decoder.device)
+    """Return some rows of tokens, and for each the place of the one to step on, from the third to the last."""
+    window = getattr(decoder.config.get_text_config(), "max_position_embeddings", None)
+    width = min(_LONGEST_TEXT, window or _LONGEST_TEXT)
+    ids = np.random.default_rng(0).integers(0, decoder.vocabulary, (_TEXTS, width))
+    places = 2 + np.arange(_TEXTS) % (width - 2)
+    return torch.from_numpy(ids).to(decoder.device), torch.from_numpy(places).to(decoder.device)
 
 
-def _agree(logits: Tensor, expected: Tensor, *, eps: float) -> bool:
+def _agree(logits: Tensor, expected: Tensor, places: Tensor, *, eps: float) -> bool:
     """Tell whether logits (texts × tokens) are the expected ones but for rounding.
 
-    Not every text need agree: with some first tokens a model is so unsteady that bfloat16's rounding alone
-    changes what it says.
+    At each place not every text need agree: with some first tokens a model is so unsteady that bfloat16's
+    rounding alone changes what it says.
     """
     error = (logits - expected).abs().amax(dim=1)
     spread = (expected - expected.mean(dim=1, keepdim=True)).abs().amax(dim=1)
-    return bool((error <= eps**0.5 * spread).float().mean() >= _ENOUGH)
+    right = (error <= eps**0.5 * spread).float()
+    return all(bool(right[places == place].mean() >= _ENOUGH) for place in set(places.tolist()))
 
 
 def _tell(decoder: Decoder, why: str) -> None:

@@ -20,10 +20,15 @@ NUMBERED_CELLS = 600  # a heat map that shows no more cells than these has the n
 NUMBERED_ACROSS = 12  # … which on paper they are when no more than these lie side by side
 BEADS = 400  # a line with more points than these is drawn without them
 FACET = 220  # pixels of a panel, before the page fits it to its width
-LONGEST_LABEL, LONGEST_ENTRY = 240, 200  # pixels of a name at an axis, and in the legend
+LONGEST_LABEL, LONGEST_ENTRY, LONGEST_HEADER = (
+    240,
+    200,
+    260,
+)  # pixels of a name at an axis, in the legend, above a panel
 LONGEST_TITLE = 70  # a table title longer than this is no title of an axis
-LETTER, BOLD_LETTER = 7, 8  # pixels that a letter of a title takes, and one above a panel
-NAMES = ("model", "base")  # labels whose values differ at their end: where room is short, the beginning goes
+LETTER = 7  # pixels that a letter of a title takes
+WIDE_LETTER = 8.4  # … and one in a wide font, by which names are cut before Vega cuts off their end
+NAMES = ("model", "base")  # labels whose long values differ at either end: where room is short, the middle goes
 STEP = {"heatmap": 24, "bars": 20, "intervals": 19, "lines": 20, "scatter": 20}  # pixels for each row of names
 
 
@@ -158,7 +163,7 @@ class _Painter:
                 f"{self.data.field(label)}:N",
                 title=self.title(label) + (f" ({self.only})" if self.only else ""),
                 sort=self.order(label),
-                header=alt.Header(**header, **_shortened(label, (self.panel_width or FACET) // BOLD_LETTER)),
+                header=alt.Header(**header, **_shortened(label, "header")),
             )
             for name, label, channel, header in (
                 # above its panels the name of a row has room; beside them it is cut off or covers the next one
@@ -173,6 +178,11 @@ class _Painter:
             whole.data = alt.NamedData("rows")
         spec: dict[str, Any] = whole.to_dict(validate=False)
         spec["description"] = self.figure.title
+        room = {"axis": LONGEST_LABEL, "legend": LONGEST_ENTRY}
+        room["header"] = min(self.panel_width or FACET, LONGEST_HEADER)
+        spec["params"] = [
+            {"name": f"{place}_letters", "value": int(pixels // WIDE_LETTER)} for place, pixels in room.items()
+        ]
         spec["config"] = _config(self.colours)
         if self.width:
             spec["config"]["legend"]["columns"] = max(1, self.width // self.legend_entry())
@@ -219,11 +229,11 @@ class _Painter:
     def gutter(self) -> int:
         if self.figure.y in self.data.number_lines or not self.data.rows:
             return 40
-        return 20 + 7 * max(len(label_text(value)) for value in self.data.values[self.figure.y])
+        return 20 + LETTER * max(len(label_text(value)) for value in self.data.values[self.figure.y])
 
     def legend_entry(self) -> int:
         names = self.data.values.get(self.figure.color, ())
-        return 35 + min(200, 7 * max((len(label_text(name)) for name in names), default=0))
+        return 35 + min(LONGEST_ENTRY, LETTER * max((len(label_text(name)) for name in names), default=0))
 
     @property
     def tall(self) -> bool:
@@ -380,7 +390,7 @@ class _Painter:
             axis=alt.Axis(
                 labelAngle=-40 if across and self.at_once[name] > 4 else 0,
                 **side,
-                **_shortened(name, LONGEST_LABEL // LETTER),
+                **_shortened(name, "axis"),
             ),
         )
 
@@ -406,7 +416,7 @@ class _Painter:
             f"{self.data.field(name)}:N",
             title=self.title(name),
             sort=self.order(name),
-            legend=alt.Legend(**_shortened(name, LONGEST_ENTRY // LETTER)),
+            legend=alt.Legend(**_shortened(name, "legend")),
             # the domain is named, so that a colour keeps its meaning when a menu changes the rows
             scale=alt.Scale(domain=names, range=[palette[place[value] % len(palette)] for value in names]),
         )
@@ -442,13 +452,16 @@ _THREE_DIGITS = (
 )
 
 
-def _shortened(label: str, letters: int) -> dict[str, str]:
-    """Return what cuts long names of models at their beginning; `assets/charts.js` fits the number of letters."""
+def _shortened(label: str, place: str) -> dict[str, Any]:
+    """Return what cuts the middle out of long names of models, so that Vega need not cut off their end.
+
+    `assets/charts.js` fits how many letters stay.
+    """
     if label not in NAMES:
         return {}
-    return {
-        "labelExpr": f"length(datum.label) > {letters} ? '…' + slice(datum.label, {1 - letters}) : datum.label"
-    }
+    most, name = f"{place}_letters", "datum.label"
+    ends = f"slice({name}, 0, floor({most} / 3)) + '…' + slice({name}, floor({most} / 3) + 1 - {most})"
+    return {"labelExpr": f"length({name}) > {most} ? {ends} : {name}", "labelLimit": 0}
 
 
 def _config(colours: Colours) -> dict[str, Any]:
@@ -478,7 +491,13 @@ def _config(colours: Colours) -> dict[str, Any]:
             "symbolSize": 90,
             "symbolOpacity": 1,
         },
-        "header": {**words, "labelFontSize": 12, "labelFontWeight": 600, "labelLimit": 260, "titlePadding": 2},
+        "header": {
+            **words,
+            "labelFontSize": 12,
+            "labelFontWeight": 600,
+            "labelLimit": LONGEST_HEADER,
+            "titlePadding": 2,
+        },
         "view": {"stroke": None},
         "scale": {"bandPaddingInner": 0.25},
     }

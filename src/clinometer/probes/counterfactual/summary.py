@@ -8,7 +8,7 @@ from clinometer.probes.counterfactual.captions import CAPTIONS
 from clinometer.probes.counterfactual.figures import figures
 from clinometer.probes.counterfactual.headlines import headlines
 from clinometer.probes.counterfactual.measures import measure
-from clinometer.probes.counterfactual.mitigation_headlines import Told, mitigation_headlines
+from clinometer.probes.counterfactual.mitigation_headlines import mitigation_headlines
 from clinometer.probes.counterfactual.notices import (
     general_notices,
     human_notices,
@@ -40,6 +40,7 @@ from clinometer.probes.counterfactual.tables.human import (
 from clinometer.probes.counterfactual.tables.mitigation import mitigation_rows, weight_rows
 from clinometer.probes.counterfactual.tables.texts import text_rows, word_rows
 from clinometer.probes.counterfactual.tables.values import value_rows, verdict_rows
+from clinometer.probes.counterfactual.told import Told
 from clinometer.probes.counterfactual.tunings import tuned_models
 from clinometer.probes.counterfactual.view import view_model
 from clinometer.probes.protocol import Plan, Records
@@ -92,7 +93,10 @@ def summarise(probe: str, plans: Sequence[Plan], records: Records) -> Findings:
         changes = change_rows(compared)
         _add(rows, change=changes, reduction=reduction_rows(compared), costs=costs)
         about = checkpoint.shown_for(views[0].attributes)
-        told += [Told.of(checkpoint, chosen, compared, changes=changes, costs=costs) for chosen in about]
+        base = views[checkpoint.base].model
+        told += [
+            Told.of(checkpoint, chosen, compared, base=base, changes=changes, costs=costs) for chosen in about
+        ]
     lines += mitigation_headlines(told)
     _add(rows, mitigation=mitigation_rows(models, tuned, views[0].attributes, rows))
     _add(rows, weights=weight_rows(models, tuned))

@@ -3,7 +3,8 @@
   const NARROWEST_FACET = 190;
   const NARROWEST_CELL = 40; // of a heat map with its numbers
   const LETTER = 6.3; // pixels that a letter of a label takes …
-  const BOLD_LETTER = 6.8; // … and one of a title
+  const BOLD_LETTER = 6.8; // … and one of a title …
+  const WIDE_LETTER = 8.4; // … and one in a wide font
   const PAGE = 50; // names down a chart that are drawn at once …
   const LONGEST_PAGE = 60; // … unless there are only a few more
   const reveal = document.getElementById("reveal");
@@ -89,21 +90,15 @@
     }
   }
 
-  // Names of models differ at their end: where room is short, their beginning goes. Letters are counted as in a
-  // wide font, or Vega cuts off the end after all.
+  // Out of long names of models the middle is cut before Vega cuts off their end.
   function fitNames(spec) {
-    const shorten = (part, pixels, letter) => {
-      const letters = Math.max(4, Math.floor(pixels / letter));
-      if (part?.labelExpr) part.labelExpr = `length(datum.label) > ${letters} ? '…' + slice(datum.label, ${1 - letters}) : datum.label`;
-    };
-    const panel = spec.spec ?? spec;
     const { axis, legend, header } = spec.config;
-    for (const side of [spec.facet, spec.facet?.row, spec.facet?.column])
-      shorten(side?.header, Math.min(panel.width, header.labelLimit), 8.4);
-    for (const { encoding: { x, y, color } } of panel.layer) {
-      for (const side of [x, y]) shorten(side?.axis, axis.labelLimit, 7.2);
-      shorten(color?.legend, legend.labelLimit, 7.2);
-    }
+    const room = {
+      axis_letters: axis.labelLimit,
+      legend_letters: legend.labelLimit,
+      header_letters: Math.min((spec.spec ?? spec).width, header.labelLimit),
+    };
+    for (const param of spec.params) param.value = Math.max(6, Math.floor(room[param.name] / WIDE_LETTER)) || param.value;
   }
 
   function fit(chart, rows, width) {

@@ -1,0 +1,125 @@
+"""What is said of many checkpoints: which did more than the control, and of each the least that must be said."""
+
+from types import SimpleNamespace
+
+import pytest
+from fake_generator import rows_of
+from fake_mitigation import BASE, Writer, as_given, checkpoint, concluded
+
+from clinometer.probes.counterfactual import shuffles
+from clinometer.probes.counterfactual.mitigation_overview import overview
+from clinometer.probes.counterfactual.told import ALIKE, HIGHER, LOWER, UNKNOWN
+
+LEAN = {"red": 0.9, "blue": 0.1}
+
+
+@pytest.fixture(autouse=True)
+def quick_verdicts(monkeypatch):
+    """The verdict at ε takes most of the time, and nothing here asks about it."""
+    monkeypatch.setattr(shuffles, "WORST_DRAWS", 9)
+
+
+def test_of_many_checkpoints_is_said_in_short_which_of_them_did_more_than_training(tmp_path):
+    halfway, even, more = {"red": 0.7, "blue": 0.3}, {"red": 0.5, "blue": 0.5}, {"red": 1.0, "blue": 0.0}
+    models = [
+        (as_given(), Writer(LEAN, near=0.2)),
+        (checkpoint("control", "0"), Writer(halfway, salt="c", near=0.4)),
+        (checkpoint("embedding", "1"), Writer(halfway, salt="e1", near=0.3)),
+        (checkpoint("embedding", "10"), Writer(even, salt="e10", near=0.3)),
+        (checkpoint("embedding", "100"), Writer(even, salt="e100", near=0.3)),
+        (checkpoint("sentiment", "10"), Writer(more, salt="s", near=0.3)),
+    ]
+    found = concluded(tmp_path, models, samples=100)
+    first, control, *_, last = found.headlines[-6:]
+    assert first == (
+        "given, colour: I.F. is measurably lower than before by every scorer in 3 of 4 checkpoints, and in the "
+        "control. Lower than the control's by every scorer: embedding, λ = 10, 100. Higher than the control's by "
+        "some scorer: sentiment, λ = 10. Not measurably different from the control's: embedding, λ = 1."
+    )
+    (row,) = rows_of(found, "reduction", model="control-0", measure="I.F.", scorer="one")
+    share = f"reduced by {row.estimate:.0f} % (95 % interval {row.low:.0f} to {row.high:.0f} %) according to one,"
+    assert control.startswith(f"control, λ = 0 (control-0), colour: excess of I.F. {share} reduced by")
+    assert "Beside the control" not in control
+    assert "S.S. +" in control  # beside the model as given
+    assert last.startswith("sentiment, λ = 10 (sentiment-10), colour: excess of I.F. increased by ")
+    assert ". Beside the control I.F. is higher according to one and two; perplexity " in last
+    assert "S.S. −" in last  # beside the control: above that of the model as given
+    assert not any("reduced by -" in line or "by −" in line for line in found.headlines)
+
+
+def test_many_checkpoints_without_a_control_or_a_change(tmp_path):
+    models = [(checkpoint("embedding", strength), Writer(LEAN, salt=strength)) for strength in "1234"]
+    found = concluded(tmp_path, [(as_given(), Writer(LEAN)), *models], samples=60)
+    first, *each = found.headlines[-5:]
+    assert first == "given, colour: I.F. is measurably lower than before by every scorer in none of 4 checkpoints."
+    assert all(
+        line.count("no measurable change (95 % interval ") == 2 and "% taken away)" in line for line in each
+    )
+
+
+def test_many_checkpoints_of_an_even_model_and_one_without_texts(tmp_path):
+    models = [(checkpoint("embedding", strength), Writer(LEAN, salt=strength)) for strength in "123"]
+    silent = (checkpoint("embedding", "4"), Writer(salt="4", empty=1.0))
+    found = concluded(tmp_path, [(as_given(), Writer()), *models, silent], samples=60)
+    assert found.headlines[-2].count("increased (95 % interval of the change 0.") == 2
+    assert found.headlines[-1].count("excess of I.F. could not be compared according to one") == 1
+    assert "no measurable change" not in found.headlines[-1]
+
+
+def told(method, strength, *, base="m", attribute="colour", model="", **verdicts):
+    """What the overview reads of a checkpoint; verdicts of two scorers: l(ower), h(igher), a(like), u(nknown)."""
+    words = {"l": LOWER, "h": HIGHER, "a": ALIKE, "u": UNKNOWN}
+    found = {
+        against: dict(zip(("one", "two"), map(words.get, said), strict=True)) for against, said in verdicts.items()
+    }
+    return SimpleNamespace(
+        base=base,
+        model=model or f"{method}-{strength}",
+        chosen=SimpleNamespace(name="colour"),
+        tuned=SimpleNamespace(method=method, attribute=attribute),
+        strength=strength,
+        name=f"{method}, λ = {strength}",
+        verdicts=lambda against: found.get(against, {}),
+    )
+
+
+def test_an_overview_sorts_checkpoints_by_what_the_scorers_say():
+    given = [
+        told("control", "0", before="la"),
+        *(told("embedding", str(10**i), before="ll", control=said) for i, said in enumerate(("ll", "la", "lh"))),
+        *(
+            told("sentiment", str(10**i), before="ll", control=said)
+            for i, said in enumerate(("ha", "aa", "uu", "ua"))
+        ),
+        told("sentiment", "9", before="uu"),
+        told("causal-lm", "1", attribute="", before="aa"),
+    ]
+    assert overview(given) == (
+        "m, colour: I.F. is measurably lower than before by every scorer in 7 of 8 checkpoints, not in the "
+        "control. Lower than the control's by every scorer: embedding, λ = 1. "
+        "Lower than the control's by some scorers only: embedding, λ = 10, 100. "
+        "Higher than the control's by some scorer: sentiment, λ = 1. "
+        "Not measurably different from the control's: sentiment, λ = 10, 1000. "
+        "Could not be compared with the control: sentiment, λ = 100. "
+        "Without a control: sentiment, λ = 9."
+    )
+
+
+def test_an_overview_names_what_method_and_strength_do_not_tell_apart():
+    given = [told("control", "0", before="ll")]
+    given += [told("embedding", "10", model=f"seed-{i}", before="ll", control="ll") for i in range(3)]
+    assert overview(given).endswith("Lower than the control's by every scorer: seed-0; seed-1; seed-2.")
+
+
+def test_checkpoints_of_two_models_are_told_apart(tmp_path):
+    other = "ab" * 32
+    models = [(as_given(), Writer(LEAN)), (as_given("other", weights=other), Writer(LEAN, salt="o"))]
+    for base, name, lean in ((BASE, "a", LEAN), (other, "b", None)):
+        models += [
+            (checkpoint("embedding", str(i), name=f"{name}{i}", base=base), Writer(lean or {}, salt=f"{name}{i}"))
+            for i in range(1, 5)
+        ]
+    found = concluded(tmp_path, models, samples=60)
+    told_of = [line.split(" in ")[-1] for line in found.headlines if "checkpoints" in line]
+    assert told_of == ["none of 4 checkpoints.", "all of 4 checkpoints."]
+    assert [line.split(",")[0] for line in found.headlines if "checkpoints" in line] == ["given", "other"]
