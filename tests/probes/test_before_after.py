@@ -91,13 +91,13 @@ def change(estimate, low, high, q):
 @pytest.mark.parametrize(
     ("found", "before", "after", "told"),
     [
-        (change(-0.1, -0.15, -0.05, 0.0005), 0.3, 0.2, "reduced by 0.100 (95 % interval of the change -0.150"),
+        (change(-0.1, -0.15, -0.05, 0.0005), 0.3, 0.2, "reduced by 0.100 (95 % interval of the change −0.150"),
         (change(0.1, 0.05, 0.15, 0.01), 0.3, 0.4, "increased by 0.100"),
         (change(-0.0003, -0.0004, -0.0002, 0.01), 0.3, 0.2997, "reduced by less than 0.001"),
         (change(0.1, 0.05, 0.15, 0.01), -0.3, -0.2, "reduced by 0.100"),
-        (change(-0.4, -0.5, -0.3, 0.01), 0.3, -0.1, "turned round, by -0.400"),
+        (change(-0.4, -0.5, -0.3, 0.01), 0.3, -0.1, "turned round, by −0.400"),
         (change(-0.3, -0.4, -0.2, 0.01), 0.3, -1e-9, "reduced by 0.300"),
-        (change(-0.1, -0.25, 0.05, 0.01), 0.3, 0.2, "no measurable change (-0.100; 95 % interval"),
+        (change(-0.1, -0.25, 0.05, 0.01), 0.3, 0.2, "no measurable change (−0.100; 95 % interval"),
         (change(-0.1, -0.15, -0.05, 0.06), 0.3, 0.2, "no measurable change"),
         (change(0.0, 0.0, 0.0, 1.0), 0.3, 0.3, "no measurable change (0.000"),
         (change(-0.1, math.nan, math.nan, math.nan), 0.3, 0.2, "without an interval"),

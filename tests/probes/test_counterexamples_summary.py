@@ -314,7 +314,7 @@ def test_headlines_say_what_was_planted(noisy):
     lean, changes, unrelated = noisy.headlines
     assert "follows the stereotype" in lean
     assert "2 of 9 kinds of knowledge change that margin" in changes
-    assert f"'{COUNTER}', by -0.1" in changes
+    assert f"'{COUNTER}', by −0.1" in changes
     assert "unrelated knowledge changes it by" in unrelated
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from clinometer.probes.numbers import select
+from clinometer.probes.numbers import select, signed
 from clinometer.probes.sentiment_words.calls import ALL_KS, ASSOCIATION, RELATIVE, SHIFT, at_m
 from clinometer.probes.sentiment_words.sense import CONTRAST
 from clinometer.probes.sentiment_words.tables.counts import AS_LABELLED, SHUFFLED
@@ -67,8 +67,8 @@ def tuning_headlines(rows: Sequence[Finding], views: Mapping[str, View]) -> Iter
             yield (
                 f"{row.labels['model']} → {view.model}: {row.labels['before']} of {row.n} neutral words were "
                 f"called biased by the association test before tuning, {row.labels['after']} after it "
-                f"({100 * row.estimate:+.1f} percentage points, 95 % interval {100 * row.low:+.1f} to "
-                f"{100 * row.high:+.1f}){caveat}."
+                f"({signed(100 * row.estimate, 1)} percentage points, 95 % interval {signed(100 * row.low, 1)} to "
+                f"{signed(100 * row.high, 1)}){caveat}."
             )
 
 

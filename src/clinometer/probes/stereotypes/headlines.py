@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from clinometer.data.counting import counted
 from clinometer.probes.before_after import change_in_words
-from clinometer.probes.numbers import select
+from clinometer.probes.numbers import select, signed, written
 from clinometer.probes.stereotypes.recall import RANKING_NAMES, RANKINGS
 from clinometer.probes.stereotypes.tables.negativity_change import INEQUALITY
 from clinometer.probes.stereotypes.view import ALL, View
@@ -101,7 +101,7 @@ def _mitigated(shifts: Sequence[Finding], changes: Sequence[Finding]) -> Iterato
 
 
 def _named(row: Finding) -> str:
-    return f"{row.labels['group']} {row.estimate:+.2f} ({_interval(row)})"
+    return f"{row.labels['group']} {signed(row.estimate, 2)} ({_interval(row)})"
 
 
 def _percent(row: Finding) -> str:
@@ -111,8 +111,8 @@ def _percent(row: Finding) -> str:
 
 
 def _number(row: Finding) -> str:
-    return f"{row.estimate:.2f} ({_interval(row)})"
+    return f"{written(row.estimate)} ({_interval(row)})"
 
 
 def _interval(row: Finding) -> str:
-    return "no interval" if math.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}"
+    return "no interval" if math.isnan(row.low) else f"{written(row.low)} to {written(row.high)}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from clinometer.probes.before_after import change_in_words
-from clinometer.probes.numbers import select, signed
+from clinometer.probes.numbers import select, signed, written
 from clinometer.probes.stigma.attitudes import ALL_MASKED, MaskedView
 from clinometer.probes.stigma.chat import ChatView
 from clinometer.probes.stigma.classes import ClassifierView
@@ -44,7 +44,8 @@ def headlines(
         if not math.isnan(found.estimate):
             yield (
                 "Over conditions, negative attitude and negative classification correlate with "
-                f"r = {found.estimate:.2f} (95 % interval {found.low:.2f} to {found.high:.2f}, n = {found.n})."
+                f"r = {written(found.estimate)} (95 % interval {written(found.low)} to {written(found.high)}, "
+                f"n = {found.n})."
             )
     for chat in chats:
         yield from _chat(rows, chat)
