@@ -229,6 +229,24 @@ def test_a_long_ranking_is_drawn_a_page_at_a_time_on_one_axis(browser, tmp_path)
     assert console(browser) == []
 
 
+@pytest.mark.parametrize(("models", "goes_on"), [(4, False), (12, True)])
+def test_a_chart_that_is_higher_than_its_box_says_so(browser, tmp_path, models, goes_on):
+    rows = [
+        Finding(labels={"model": f"m{m}", "word": f"w{i}"}, estimate=0.5, low=0.4, high=0.6, n=1)
+        for m in range(models)
+        for i in range(10)
+    ]
+    load(browser, tmp_path, drawn_page(rows, mark="intervals", x="estimate", y="word", row="model"))
+    reveal(browser)
+    hidden, hint = browser.execute_script(
+        "const box = document.querySelector('.chart-box');"
+        "const hint = getComputedStyle(box, '::after').content;"
+        "return [box.querySelector('svg').clientHeight > box.clientHeight, hint]"
+    )
+    assert hidden == goes_on
+    assert ("scroll" in hint) == goes_on
+
+
 LONG = "an-organisation/a-model-of-some-size-occupation-embedding"
 LIKE_NAMES = {
     "differ at the end": [f"{LONG}-{10**i}" for i in range(4)],

@@ -75,7 +75,7 @@
   function fitRuler(panel, width) {
     for (const { encoding: { x } } of panel.layer) {
       if (x?.title) x.title = wrapped(x.title, width / BOLD_LETTER);
-      if (x?.axis?.tickCount) x.axis.tickCount = Math.min(7, Math.max(2, Math.floor(width / 70)));
+      if (x?.axis?.tickCount) x.axis.tickCount = Math.min(7, Math.max(3, Math.floor(width / 70)));
     }
   }
 
@@ -236,6 +236,12 @@
     views.set(element, view);
   }
 
+  // A chart that is higher than its box must say so: nothing else shows that there is more.
+  function tellHeight(element) {
+    const box = element.closest(".chart-box");
+    box.classList.toggle("goes-on", element.offsetHeight > box.clientHeight + 1);
+  }
+
   let queue = Promise.resolve(); // one chart at a time: a choice may come while another is drawn
   function draw(element) {
     queue = queue
@@ -244,7 +250,8 @@
         console.error(error);
         const plot = element.querySelector(".plot");
         plot.textContent = "This chart could not be drawn. The table below has the same numbers.";
-      });
+      })
+      .then(() => tellHeight(element));
     return queue;
   }
 
