@@ -24,6 +24,15 @@ OCCUPATIONS = (
     "clerk", "counselor", "designer", "accountant", "housekeeper",
 )  # fmt: skip
 
+# every place of a chart in which the name of a model may stand
+PLACES_OF_MODELS = (
+    {"y": "word", "row": "model", "column": "measure"},
+    {"y": "word", "row": "model"},
+    {"y": "word", "column": "model"},
+    {"y": "word", "color": "model"},
+    {"y": "model"},
+)
+
 
 def model_info(name: str = "builtin:causal", **changes: object) -> ModelInfo:
     values: dict[str, object] = {

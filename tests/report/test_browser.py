@@ -13,7 +13,7 @@ from clinometer.report import Evidence, Exchange, ProbeText, render
 from clinometer.report.rounding import count_text, estimate_text, interval_text, probability_text
 from clinometer.types import Figure, Finding, Findings, FindingTable
 from tests.report.payloads import PAYLOADS
-from tests.report.samples import page, small_findings, with_suffix
+from tests.report.samples import PLACES_OF_MODELS, page, small_findings, with_suffix
 
 pytestmark = pytest.mark.browser
 
@@ -257,16 +257,7 @@ LIKE_NAMES = {
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("names", LIKE_NAMES.values(), ids=LIKE_NAMES)
-@pytest.mark.parametrize(
-    "roles",
-    [
-        {"y": "word", "row": "model", "column": "measure"},
-        {"y": "word", "row": "model"},
-        {"y": "word", "column": "model"},
-        {"y": "word", "color": "model"},
-        {"y": "model"},
-    ],
-)
+@pytest.mark.parametrize("roles", PLACES_OF_MODELS)
 def test_of_long_names_of_models_both_ends_are_shown(browser, tmp_path, roles, names, width):
     rows = [
         Finding(labels={"model": name, "word": "w", "measure": measure}, estimate=0.5, low=0.4, high=0.6, n=1)

@@ -16,7 +16,7 @@ from clinometer.report.colours import PAGE, PAPER
 from clinometer.report.plot_data import plot_data
 from clinometer.report.rounding import estimate_text
 from clinometer.types import Figure, Finding, FindingTable
-from tests.report.samples import findings
+from tests.report.samples import PLACES_OF_MODELS, findings
 
 
 def table(*rows: Finding) -> FindingTable:
@@ -268,20 +268,13 @@ def test_texts_of_every_second_colour_stand_above_the_points():
 
 
 @pytest.mark.parametrize("width", [400, 640])
-@pytest.mark.parametrize(
-    "roles",
-    [
-        {"y": "word", "row": "model", "column": "word"},
-        {"y": "word", "row": "model"},
-        {"y": "word", "column": "model"},
-        {"y": "word", "color": "model"},
-        {"y": "model"},
-    ],
-)
+@pytest.mark.parametrize("roles", PLACES_OF_MODELS)
 def test_on_paper_the_middle_is_cut_out_of_long_names_of_models(roles, width):
     long = "an-organisation/a-model-of-some-size-occupation-embedding"
     names = [f"{long}-1", f"{long}-1000", f"p{long}-1", f"q{long}-1"]
-    rows = table(*(row(0.5, 0.4, 0.6, model=name, word=word) for name in names for word in "ab"))
+    rows = table(
+        *(row(0.5, 0.4, 0.6, model=name, word="w", measure=measure) for name in names for measure in "ab")
+    )
     figure = replace(BARS, mark="intervals", x="estimate", **roles)
     texts = set(re.findall(r">([^<>]*…[^<>]*)</text>", svg(figure, rows, width=width)))
     ends = {(text.partition("…")[0][0], text.rpartition("-")[-1]) for text in texts}
