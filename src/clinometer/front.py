@@ -105,7 +105,7 @@ def mitigate(
     from clinometer.data import load_attribute, read_attribute
     from clinometer.models.load import kind_of
     from clinometer.models.source import resolve
-    from clinometer.train import MitigationSettings, mitigate_all, read_material, variants
+    from clinometer.train import LabellingSettings, MitigationSettings, mitigate_all, read_material, variants
 
     place, execution = Path(out), execution or Execution()
     sensitive = read_attribute(str(attribute_file)) if attribute_file else load_attribute(attribute)
@@ -116,6 +116,10 @@ def mitigate(
         raise SpecError(f"{model!r} is a {kind} model; causal and masked models can be mitigated")
     needed = mitigation_options(kind, sensitive.name, attribute_file, place)
     given = {name: dict(values) for name, values in (options or {}).items()}
+    for name, values in needed.items():
+        if twice := set(values) & set(given.get(name, {})):
+            raise SpecError(f"{name}.{min(twice)} follows from what is mitigated; leave it out of options")
+    labelling = labelling or LabellingSettings(seed=common.seed)
     spec, loaded = _spec(
         [model, *(str((place / each.name).resolve()) for each in wanted)],
         probes=MITIGATION_PROBES[kind],

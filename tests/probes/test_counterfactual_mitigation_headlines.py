@@ -32,9 +32,9 @@ def test_of_many_checkpoints_is_said_in_short_which_of_them_did_more_than_traini
     found = concluded(tmp_path, models, samples=100)
     first, control, *_, last = found.headlines[-6:]
     assert first == (
-        "given, colour: I.F. is measurably lower than before by every scorer in 3 of 4 checkpoints, and in the "
-        "control. Lower than the control's by every scorer: embedding, λ = 10, 100. Higher than the control's by "
-        "some scorer: sentiment, λ = 10. Not measurably different from the control's: embedding, λ = 1."
+        "given, colour: I.F. is measurably lower than before by every scorer in 3 of 4 checkpoints and in 1 "
+        "of 1 controls. Lower than the control's by every scorer: embedding, λ = 10, 100. Higher than the "
+        "control's by some scorer: sentiment, λ = 10. Not measurably different from the control's: embedding, λ = 1."
     )
     (row,) = rows_of(found, "reduction", model="control-0", measure="I.F.", scorer="one")
     share = f"reduced by {row.estimate:.0f} % (95 % interval {row.low:.0f} to {row.high:.0f} %) according to one,"
@@ -51,7 +51,7 @@ def test_many_checkpoints_without_a_control_or_a_change(tmp_path):
     models = [(checkpoint("embedding", strength), Writer(LEAN, salt=strength)) for strength in "1234"]
     found = concluded(tmp_path, [(as_given(), Writer(LEAN)), *models], samples=60)
     first, *each = found.headlines[-5:]
-    assert first == "given, colour: I.F. is measurably lower than before by every scorer in none of 4 checkpoints."
+    assert first == "given, colour: I.F. is measurably lower than before by every scorer in 0 of 4 checkpoints."
     assert all(
         line.count("no measurable change (95 % interval ") == 2 and "% taken away)" in line for line in each
     )
@@ -95,8 +95,8 @@ def test_an_overview_sorts_checkpoints_by_what_the_scorers_say():
         told("causal-lm", "1", attribute="", before="aa"),
     ]
     assert overview(given) == (
-        "m, colour: I.F. is measurably lower than before by every scorer in 7 of 8 checkpoints, not in the "
-        "control. Lower than the control's by every scorer: embedding, λ = 1. "
+        "m, colour: I.F. is measurably lower than before by every scorer in 7 of 8 checkpoints and in 0 of 1 "
+        "controls. Lower than the control's by every scorer: embedding, λ = 1. "
         "Lower than the control's by some scorers only: embedding, λ = 10, 100. "
         "Higher than the control's by some scorer: sentiment, λ = 1. "
         "Not measurably different from the control's: sentiment, λ = 10, 1000. "
@@ -111,6 +111,14 @@ def test_an_overview_names_what_method_and_strength_do_not_tell_apart():
     assert overview(given).endswith("Lower than the control's by every scorer: seed-0; seed-1; seed-2.")
 
 
+def test_an_overview_of_controls_and_of_other_trainings():
+    said = "m, colour: I.F. is measurably lower than before by every scorer in"
+    seeds = [told("control", "0", model=f"seed-{i}", before=verdicts) for i, verdicts in enumerate(("ll", "aa"))]
+    assert overview(seeds * 2) == f"{said} 2 of 4 controls."
+    shares = [told("causal-lm", share, attribute="", before="aa") for share in ("0.1", "0.5", "1")]
+    assert overview([*seeds[:1], *shares]) == f"{said} 0 of 3 checkpoints and in 1 of 1 controls."
+
+
 def test_checkpoints_of_two_models_are_told_apart(tmp_path):
     other = "ab" * 32
     models = [(as_given(), Writer(LEAN)), (as_given("other", weights=other), Writer(LEAN, salt="o"))]
@@ -121,5 +129,5 @@ def test_checkpoints_of_two_models_are_told_apart(tmp_path):
         ]
     found = concluded(tmp_path, models, samples=60)
     told_of = [line.split(" in ")[-1] for line in found.headlines if "checkpoints" in line]
-    assert told_of == ["none of 4 checkpoints.", "all of 4 checkpoints."]
+    assert told_of == ["0 of 4 checkpoints.", "4 of 4 checkpoints."]
     assert [line.split(",")[0] for line in found.headlines if "checkpoints" in line] == ["given", "other"]

@@ -12,8 +12,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from clinometer.data import SensitiveSentence, read_attribute
-from clinometer.errors import DataError, InputError, ModelError
+from clinometer import front
+from clinometer.data import SensitiveSentence, load_attribute, read_attribute
+from clinometer.errors import DataError, InputError, ModelError, SpecError
 from clinometer.models.load import load_model
 from clinometer.models.source import weights_checksum
 from clinometer.train import (
@@ -354,6 +355,17 @@ def test_too_few_held_out_documents_are_refused_before_the_training(files, held_
         read_material(files[0], read_attribute(files[1]), held_out=held_out)
 
 
+def test_an_option_that_follows_from_the_mitigation_is_refused_before_anything_is_read(tiny_folder, tmp_path):
+    with pytest.raises(SpecError, match="counterfactual.attributes follows from what is mitigated"):
+        front.mitigate(
+            str(tiny_folder("llama")),
+            corpus=tmp_path / "none.txt",
+            options={"counterfactual": {"attributes": ["name"]}},
+            out=tmp_path / "out",
+        )
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_attribute_with_one_value_has_nothing_to_exchange(files, tmp_path):
     attribute = read_attribute(files[1])
     with pytest.raises(DataError, match="'job' has one value; expected two or more, to exchange them"):
@@ -385,6 +397,19 @@ def test_evaluation_templates_are_left_out_and_counted(files, tiny_folder, tmp_p
             device="cpu",
         )
     assert not (tmp_path / "b").exists()
+
+
+def test_prompts_of_the_masked_audits_are_left_out_whatever_the_attribute_is(tmp_path):
+    lines = [f"In Chile and in Iceland it rained on day number {i}." for i in range(40)]
+    smuggled = [f"In Chile she works as a nurse in town number {i}." for i in range(40)]
+    smuggled += [f"Every man in Iceland works as an engineer or so, {i}." for i in range(40)]
+    (tmp_path / "c.txt").write_text("\n".join(lines + smuggled), encoding="utf-8")
+    material = read_material(tmp_path / "c.txt", load_attribute("country"), held_out=10)
+    kept = {each.text for each in material.found.sentences}
+    assert kept <= set(lines)
+    assert kept
+    assert sum(material.found.with_template.values()) >= 70
+    assert material.template_finder()("In Chile she works as a nurse.") == "works as a nurse"
 
 
 def test_a_masked_model_is_drawn_together_too(files, tiny_folder, tmp_path):

@@ -144,6 +144,17 @@ def mitigate(
     place = (
         out if out is not None else Path("tuned") / f"{short_name(model)}-{short_name(sensitive.name)}-mitigated"
     )
+    spec = audit_spec(
+        model,
+        [place / each.name for each in wanted],
+        probes=MITIGATION_PROBES[kind],
+        profile=profile,
+        seed=seed,
+        settings=set_ or [],
+        options=mitigation_options(kind, sensitive.name, attribute_file, place),
+        roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
+        label_maps=label_map or [],
+    )
     quiet = quiet or not is_main_process()
     join_processes()
     with working_in(place, lock=MITIGATION_LOCK):
@@ -154,17 +165,6 @@ def mitigate(
         if is_main_process():
             write_held_out(place, material.held_out_text)
         wait_for_all()
-        spec = audit_spec(
-            model,
-            [place / each.name for each in wanted],
-            probes=MITIGATION_PROBES[kind],
-            profile=profile,
-            seed=seed,
-            settings=set_ or [],
-            options=mitigation_options(kind, sensitive.name, attribute_file, place),
-            roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
-            label_maps=label_map or [],
-        )
         if audit and is_main_process():
             check_audit(spec, place, device=device)
         with training(quiet=quiet) as progress:

@@ -12,6 +12,7 @@ from clinometer.data import (
     Attribute,
     SensitiveSentences,
     frame_finder,
+    load_occupations,
     load_prompts,
     load_templates,
     sensitive_sentences,
@@ -19,11 +20,11 @@ from clinometer.data import (
     template_finder,
 )
 from clinometer.data.corpora import CorpusSplit, as_passages, corpus_name, split_corpus
+from clinometer.data.wording import with_article
 from clinometer.errors import DataError, InputError
 from clinometer.train.seeds import rng_at
 
-# of the counterexamples audit, which a mitigated masked model is measured with
-_MASKED_TEMPLATES = ("works as {a_value}",)
+_AT_WORK = "works as {a_value}"  # of the counterexamples audit, which a mitigated masked model is measured with
 _LEAST_HELD_OUT = 10  # documents, as for a training without a fairness loss
 
 
@@ -91,10 +92,8 @@ def read_material(
     if len(attribute.values) < 2:
         raise DataError(f"the attribute '{attribute.name}' has one value; expected two or more, to exchange them")
     split = split_corpus(paths, held_out=held_out, at_most=at_most, seed=seed)
-    templates = (*attribute.templates, *_MASKED_TEMPLATES)
-    # what masked models are measured with; a causal model loses next to nothing by it
-    questions = load_templates()
-    prompts = (*questions.people, *questions.country, *(prompt.text for prompt in load_prompts().social))
+    templates = (*attribute.templates, _AT_WORK)
+    prompts = _prompts_of_masked_audits()  # a causal model loses next to nothing by them
     found = sensitive_sentences(
         (document.text for document in split.training.documents), attribute, templates=templates, prompts=prompts
     )
@@ -106,4 +105,16 @@ def read_material(
         found=found,
         templates=templates,
         prompts=prompts,
+    )
+
+
+def _prompts_of_masked_audits() -> tuple[str, ...]:
+    """Return what masked models are measured with, whoever it is about."""
+    questions = load_templates()
+    jobs = (with_article(each.name, article=each.article) for each in load_occupations())
+    return (
+        *questions.people,
+        *questions.country,
+        *(prompt.text for prompt in load_prompts().social),
+        *(_AT_WORK.format(a_value=job) for job in jobs),
     )

@@ -21,24 +21,20 @@ _BESIDE_CONTROL = {
 def overview(told: Sequence[Told]) -> str:
     """Count the checkpoints with less I.F. than before, and name those with less than their control."""
     controls = [each for each in told if each.tuned.method == CONTROL]
-    made = [each for each in told if each.tuned.method != CONTROL and each.tuned.attribute]
-    made = made or [each for each in told if each not in controls]
-    said = (
-        f"{told[0].base}, {told[0].chosen.name}: I.F. is measurably lower than before by every scorer in "
-        f"{_count(made)} checkpoints"
-    )
-    if controls:
-        word = "and in" if all(_beside(each, BEFORE) == "every" for each in controls) else "not in"
-        said += f", {word} the {'control' if len(controls) == 1 else 'controls'}"
+    mitigated = [each for each in told if each.tuned.method != CONTROL and each.tuned.attribute]
+    others = mitigated or [each for each in told if each.tuned.method != CONTROL]
+    counts = [f"{_count(some)} {name}" for name, some in (("checkpoints", others), ("controls", controls)) if some]
+    said = f"{told[0].base}, {told[0].chosen.name}: I.F. is measurably lower than before by every scorer in "
+    said += " and in ".join(counts)
     for how, words in _BESIDE_CONTROL.items() if controls else ():
-        if some := [each for each in made if _beside(each, CONTROL) == how]:
+        if some := [each for each in mitigated if _beside(each, CONTROL) == how]:
             said += f". {words}: {_together(some)}"
     return f"{said}."
 
 
 def _count(made: Sequence[Told]) -> str:
     lower = [_beside(each, BEFORE) for each in made].count("every")
-    return f"{'all' if lower == len(made) else lower or 'none'} of {len(made)}"
+    return f"{lower} of {len(made)}"
 
 
 def _beside(told: Told, against: str) -> str:
