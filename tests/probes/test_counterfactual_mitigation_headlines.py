@@ -34,7 +34,8 @@ def test_of_many_checkpoints_is_said_in_short_which_of_them_did_more_than_traini
     assert first == (
         "given, colour: I.F. is measurably lower than before by every scorer in 3 of 4 checkpoints and in 1 "
         "of 1 controls. Lower than the control's by every scorer: embedding, λ = 10, 100. Higher than the "
-        "control's by some scorer: sentiment, λ = 10. Not measurably different from the control's: embedding, λ = 1."
+        "control's by some scorer: sentiment, λ = 10. Not measurably different from the control's: embedding, "
+        "λ = 1."
     )
     (row,) = rows_of(found, "reduction", model="control-0", measure="I.F.", scorer="one")
     share = f"reduced by {row.estimate:.0f} % (95 % interval {row.low:.0f} to {row.high:.0f} %) according to one,"

@@ -356,7 +356,7 @@ def test_too_few_held_out_documents_are_refused_before_the_training(files, held_
 
 
 def test_an_option_that_follows_from_the_mitigation_is_refused_before_anything_is_read(tiny_folder, tmp_path):
-    with pytest.raises(SpecError, match="counterfactual.attributes follows from what is mitigated"):
+    with pytest.raises(SpecError, match=r"counterfactual\.attributes follows from what is mitigated"):
         front.mitigate(
             str(tiny_folder("llama")),
             corpus=tmp_path / "none.txt",
