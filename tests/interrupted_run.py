@@ -15,10 +15,10 @@ import sys
 import time
 from pathlib import Path
 
-from clinometer.auditing import Execution, check_spec, resume_audit, start_audit
 from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelSpec, WordAnswer
+from clinometer.workflows import Execution, check_spec, resume_audit, start_audit
 
 WORDS = ("he", "she", "man", "woman", "worker", "boy", "girl", "father", "mother", "person")
 

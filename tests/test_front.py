@@ -5,12 +5,12 @@ import math
 import pytest
 
 import clinometer
-from clinometer.auditing import Execution
 from clinometer.errors import InputError, SpecError
 from clinometer.models.callable_scorer import CallableScorer
 from clinometer.models.fake import FakeModel
 from clinometer.train import MitigationSettings
 from clinometer.types import WordAnswer
+from clinometer.workflows import Execution
 from tests.models.tiny import tiny
 from tests.train.mitigation_samples import write_planted
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from clinometer.auditing import Execution, resume_audit, start_audit, verify_audit
 from clinometer.engine import Silent
 from clinometer.errors import InputError, ModelError, RunLockedError, StoreError
 from clinometer.store import RunFolder
+from clinometer.workflows import Execution, resume_audit, start_audit, verify_audit
 from tests.interrupted_run import spec, treacherous
 
 ROOT = Path(__file__).parent.parent

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import clinometer
-from clinometer.auditing import check_spec, start_audit, verify_audit
-from clinometer.auditing.plans import all_models, players_of, with_roles
 from clinometer.errors import ModelError, SpecError
 from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ClassifyAnswer, ModelSpec
+from clinometer.workflows import check_spec, start_audit, verify_audit
+from clinometer.workflows.plans import all_models, players_of, with_roles
 
 sys.path.insert(0, str(Path(__file__).parent / "probes"))
 from fake_generator import encoder, generator, roles, scorer, write_attribute

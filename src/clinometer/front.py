@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from clinometer.auditing import Execution, Verification, probes_for, resume_audit, start_audit, verify_audit
-from clinometer.auditing.beside import audit_beside, check_audit, short_name, working_in
 from clinometer.engine import Progress
 from clinometer.errors import InputError, SpecError
 from clinometer.models.load import load_model
@@ -22,6 +20,8 @@ from clinometer.spec import build
 from clinometer.store import RunFolder
 from clinometer.store.atomic import write_atomically
 from clinometer.types import SPEC_VERSION, AuditSpec, Dtype, ModelSpec, Profile
+from clinometer.workflows import Execution, Verification, probes_for, resume_audit, start_audit, verify_audit
+from clinometer.workflows.checkpoints import audit_beside, check_audit, short_name, working_in
 
 if TYPE_CHECKING:
     from clinometer.train import LabellingSettings, MitigationSettings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -162,12 +162,32 @@ class Ask:
 Request = Fill | NextWord | Sample | LogLikelihood | Classify | Embed | Ask
 
 
+Tag = str | int | float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """A request as a probe asks it: the question, and the labels by which its answer will be read."""
 
     request: Request
-    tags: Mapping[str, str | int | float]
+    tags: Mapping[str, Tag]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Many requests of one kind as columns: what all of them share is said once, what differs is a column each.
+
+    A probe may yield blocks and items, mixed as it likes; `clinometer.questions.items_of` gives the items.
+    """
+
+    kind: type[Request]
+    columns: Mapping[str, Sequence[Any]]  # fields of the request that differ, all of one length
+    shared: Mapping[str, Any] = field(default_factory=dict)  # fields of the request that are the same for all
+    tags: Mapping[str, Sequence[Tag]] = field(default_factory=dict)  # as long as the columns
+    shared_tags: Mapping[str, Tag] = field(default_factory=dict)
+
+
+Questions = Iterable[Item | Block]
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -244,6 +264,7 @@ class FindingTable:
     title: str
     caption: str  # what the estimate is, what the interval resamples, what p tests, what q is corrected over
     rows: tuple[Finding, ...]
+    version: int = 1  # of the estimator: raised when the same records give other numbers
 
 
 Mark = Literal["bars", "intervals", "lines", "heatmap", "scatter"]

@@ -78,4 +78,4 @@ def concluded(folder, models, *, templates=6, samples=40, text=True, seed=0, **o
         plan = replace(plan_for(PROBE, model=model, seed=seed, **given), roles=roles)
         ask(PROBE, plan, writer.answer, records)
         plans.append(plan)
-    return PROBE.summarise(plans, records)
+    return PROBE.findings(plans, records)

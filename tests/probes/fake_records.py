@@ -56,7 +56,7 @@ def ask(probe, plan, answer, records=None, *, unknown=()):
 
     for stage in probe.stages(plan):
         rows = []
-        for index, item in enumerate(probe.requests(stage, plan, records)):
+        for index, item in enumerate(probe.questions(stage, plan, records)):
             rows.append(
                 {"index": index}
                 | {f"tag_{key}": value for key, value in item.tags.items()}

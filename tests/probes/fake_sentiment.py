@@ -94,7 +94,7 @@ def ask_sentiment(probe, plan, answer, records=None):
     """Ask every stage of the audit; `answer` takes a request."""
     records = records or MemoryRecords()
     for stage in probe.stages(plan):
-        items = list(probe.requests(stage, plan, records))
+        items = list(probe.questions(stage, plan, records))
         answers = [answer(item.request) for item in items]
         columns = {f"tag_{name}": [item.tags[name] for item in items] for name in (items[0].tags if items else ())}
         columns["got_words"] = [list(each.words) for each in answers]

@@ -82,7 +82,7 @@ def conclude(*models, seed=0, **options):
     for plan, model in zip(plans, models, strict=True):
         for stage in PROBE.stages(plan):
             rows = []
-            for index, item in enumerate(PROBE.requests(stage, plan, records)):
+            for index, item in enumerate(PROBE.questions(stage, plan, records)):
                 (answer,) = model.fill([item.request])
                 rows.append(
                     {"index": index}
@@ -91,7 +91,7 @@ def conclude(*models, seed=0, **options):
                     | {f"got_{key}": list(value) for key, value in dataclasses.asdict(answer).items()}
                 )
             records.tables[model.info.name, stage.name] = pl.DataFrame(rows, infer_schema_length=None)
-    return PROBE.summarise(plans, records), records
+    return PROBE.findings(plans, records), records
 
 
 def groups_file(folder, groups):

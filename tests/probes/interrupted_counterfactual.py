@@ -10,10 +10,10 @@ from pathlib import Path
 
 from fake_generator import encoder, generator, scorer
 
-from clinometer.auditing import Execution, resume_audit, start_audit
 from clinometer.models.callable_scorer import CallableScorer
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelSpec
+from clinometer.workflows import Execution, resume_audit, start_audit
 
 
 def spec(attribute_file):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tests.interrupted_run import treacherous
 
-from clinometer.auditing import Execution, resume_audit, start_audit
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelSpec
+from clinometer.workflows import Execution, resume_audit, start_audit
 
 
 def spec(reviews, words):

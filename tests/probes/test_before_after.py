@@ -6,7 +6,7 @@ import math
 import pytest
 from fake_records import fake_model
 
-from clinometer.probes.before_after import (
+from clinometer.probes.kit.before_after import (
     Pair,
     change_in_words,
     missing_base_notice,

@@ -5,7 +5,7 @@ import pytest
 
 from clinometer.probes.counterexamples.dominances import join, joint_sign_flip_p
 from clinometer.probes.counterexamples.intervals import present_intervals
-from clinometer.probes.numbers import Numbers
+from clinometer.probes.kit.numbers import Numbers
 from clinometer.stats import sign_flip_test
 
 

@@ -34,7 +34,7 @@ def audit(*models, **options):
     for info, answer in models:
         plans.append(plan_for(PROBE, model=info, **({"backgrounds": 2, "draws": 199, "ks": [10]} | options)))
         ask(PROBE, plans[-1], answer, records)
-    return PROBE.summarise(plans, records), records
+    return PROBE.findings(plans, records), records
 
 
 def rows_of(findings, **labels):

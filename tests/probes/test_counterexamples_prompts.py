@@ -8,11 +8,11 @@ import pytest
 from fake_records import fake_model, plan_for
 
 from clinometer.data import Occupation, load_occupations
+from clinometer.data.wording import fill_fields, with_article
 from clinometer.errors import DataError, ModelError, SpecError
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.counterexamples import PROBE, Options
 from clinometer.probes.counterexamples.prompts import prompts, sample_backgrounds
-from clinometer.probes.wording import fill_fields, with_article
 from clinometer.types import Fill, NextWord
 
 # Table 2 of the paper for "nurse", with the paper's background "doctor" as the one male-dominated occupation.
@@ -100,8 +100,8 @@ def test_the_stage_of_prompts_and_the_one_question_about_words(tmp_path):
         plan = plan_for(PROBE, model=fake_model(capabilities=capabilities), verbalizer_file=str(words))
         first, second = PROBE.stages(plan)
         assert (first.name, second.name) == ("prompts", "words")
-        assert list(PROBE.requests(first, plan, None)) == list(prompts(plan))
-        (item,) = PROBE.requests(second, plan, None)
+        assert list(PROBE.questions(first, plan, None)) == list(prompts(plan))
+        (item,) = PROBE.questions(second, plan, None)
         assert item.request == request(words=("woman", "Woman", "ma'am", "Ma'am", "man", "Man"), **where)
 
 

@@ -19,7 +19,7 @@ BACKGROUND = "background counter semantic similar"
 
 def summary(answer, *, plan=None, unknown=(), **options):
     plan = plan or plan_for(PROBE, **({"backgrounds": 3, "draws": 199} | options))
-    return PROBE.summarise([plan], ask(PROBE, plan, answer, unknown=unknown))
+    return PROBE.findings([plan], ask(PROBE, plan, answer, unknown=unknown))
 
 
 def rows_of(findings, table, **labels):
@@ -172,7 +172,7 @@ def test_an_even_handed_model_stays_quiet_over_many_seeds(monkeypatch):
     small, tests, held = 0, 0, 0
     for seed in range(seeds):
         records.tables[key] = noise_answers(table, np.random.default_rng(seed))
-        found = PROBE.summarise([dataclasses.replace(plan, seed=seed)], records)
+        found = PROBE.findings([dataclasses.replace(plan, seed=seed)], records)
         for name in loud:
             loud[name] += any(row.q < 0.05 for row in rows_of(found, name))
         changes = rows_of(found, "change")
@@ -279,8 +279,8 @@ def test_models_do_not_disturb_each_other():
     records = MemoryRecords()
     for plan, seed in zip(plans, (1, 2), strict=True):
         ask(PROBE, plan, FakeGender(planted, noise=0.05, seed=seed), records)
-    both = PROBE.summarise(plans, records)
-    alone = PROBE.summarise(plans[1:], records)
+    both = PROBE.findings(plans, records)
+    alone = PROBE.findings(plans[1:], records)
     for table in both.tables:
         second = [row for row in table.rows if row.labels["model"] == "two"]
         assert repr(second) == repr(rows_of(alone, table.name))

@@ -31,7 +31,7 @@ def stage_named(plan, name):
 
 
 def items_of(plan, name, records=None):
-    return list(PROBE.requests(stage_named(plan, name), plan, records or MemoryRecords()))
+    return list(PROBE.questions(stage_named(plan, name), plan, records or MemoryRecords()))
 
 
 def written(plan, *texts):

@@ -62,7 +62,7 @@ def concluded(plan, model):
             case Embed():
                 return EmbedAnswer(vector=(0.6, 0.8) if "good" in request.text.split() else (1.0, 0.0))
 
-    return PROBE.summarise([plan], ask(PROBE, plan, answer))
+    return PROBE.findings([plan], ask(PROBE, plan, answer))
 
 
 _rare = LogLikelihoodAnswer(logprob=-1.0, tokens=2)
@@ -459,7 +459,7 @@ def test_the_measures_are_those_of_the_metrics(tmp_path):
     model = generator({"red": 0.8})
     found = concluded(plan, model)
     scores = np.full((3, 4, 40), np.nan)
-    for item in PROBE.requests(PROBE.stages(plan)[0], plan, None):
+    for item in PROBE.questions(PROBE.stages(plan)[0], plan, None):
         at = item.tags["prefix"]
         texts = model.sample([item.request])[0].texts
         scores[at // 4, at % 4] = ["good" in text for text in texts]

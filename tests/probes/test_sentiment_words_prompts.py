@@ -40,13 +40,13 @@ def small(
 
 def items_of(plan, name, *, unknown=()):
     records = ask_sentiment(PROBE, plan, FakeSentiment(unknown=unknown))
-    return list(PROBE.requests(Stage(name=name), plan, records))
+    return list(PROBE.questions(Stage(name=name), plan, records))
 
 
 def test_the_three_stages_verbatim(tmp_path):
     plan = small(tmp_path)
     assert [stage.name for stage in PROBE.stages(plan)] == ["vocabulary", "association", "shift"]
-    (vocabulary,) = PROBE.requests(Stage(name="vocabulary"), plan, None)
+    (vocabulary,) = PROBE.questions(Stage(name="vocabulary"), plan, None)
     words = set(vocabulary.request.words)
     assert words == {"wow", "yay", "ugh", "meh", "cup", "tea", "great", "terrible"}
     assert vocabulary.request == Fill(text="It was [MASK]", words=vocabulary.request.words)
@@ -105,7 +105,7 @@ def test_words_that_are_not_one_token_are_dropped_and_named(tmp_path):
     assert words.used == {"positive": ("yay",), "negative": words.used["negative"], "neutral": ("tea",)}
     assert [each.word for each in words.dropped["neutral"]] == ["cup"]
     assert words.scorable == {"positive": 1, "negative": 2, "neutral": 1}
-    assert "cup" not in {item.tags["word"] for item in PROBE.requests(Stage(name="shift"), plan, records)}
+    assert "cup" not in {item.tags["word"] for item in PROBE.questions(Stage(name="shift"), plan, records)}
 
 
 def test_a_list_of_all_words_goes_before_a_neutral_file_and_says_so(tmp_path):
@@ -141,7 +141,7 @@ def test_built_in_lists_take_the_strongest_words_that_the_model_has(tmp_path):
     strongest = [each.word for each in vader_words(sign="positive")]
     records = MemoryRecords()
     stage = Stage(name="vocabulary")
-    (item,) = PROBE.requests(stage, plan, records)
+    (item,) = PROBE.questions(stage, plan, records)
     lost = set(strongest[:3])
     answer = FakeSentiment(unknown=lost)(item.request)
     records.tables["fake", "vocabulary"] = pl.DataFrame(
@@ -163,12 +163,12 @@ def test_the_papers_size_is_asked_without_being_held(tmp_path):
     options = PROBE.profiles["paper"] | {"reviews_file": reviews, "words_file": words}
     plan = plan_for(PROBE, **options)
     records = MemoryRecords()
-    (item,) = PROBE.requests(Stage(name="vocabulary"), plan, records)
+    (item,) = PROBE.questions(Stage(name="vocabulary"), plan, records)
     records.tables["fake", "vocabulary"] = pl.DataFrame(
         {"got_words": [list(item.request.words)], "got_logprobs": [[-1.0] * len(item.request.words)]}
     )
-    assert sum(1 for _ in PROBE.requests(Stage(name="association"), plan, records)) == 4_000
-    asked = PROBE.requests(Stage(name="shift"), plan, records)
+    assert sum(1 for _ in PROBE.questions(Stage(name="association"), plan, records)) == 4_000
+    asked = PROBE.questions(Stage(name="shift"), plan, records)
     window = list(itertools.islice(asked, 16_384))  # what the engine plans together
     per_review = sum(item.tags["review"] == 0 for item in window)
     assert per_review == 1_200

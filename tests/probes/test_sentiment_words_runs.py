@@ -51,7 +51,7 @@ def test_a_long_review_is_cut_and_never_the_words_or_the_prompt(tiny_masked):
 
 
 def test_the_first_question_can_be_measured_before_anything_is_asked(tiny_masked):
-    (item,) = PROBE.requests(Stage(name="vocabulary"), plan_for(PROBE, model=tiny_masked.info), None)
+    (item,) = PROBE.questions(Stage(name="vocabulary"), plan_for(PROBE, model=tiny_masked.info), None)
     (answer,) = tiny_masked.fill([item.request])
     assert len(answer.words) > 3_000  # all of VADER's words and the neutral ones, in one question
 

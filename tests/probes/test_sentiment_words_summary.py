@@ -32,7 +32,7 @@ def plan_of(files, *, model=None, seed=0, **options):
 
 
 def summary(plan, answer):
-    return PROBE.summarise([plan], ask_sentiment(PROBE, plan, answer))
+    return PROBE.findings([plan], ask_sentiment(PROBE, plan, answer))
 
 
 # ---- by hand
@@ -354,7 +354,7 @@ def two_models(files):
     for seed, model in enumerate((before, after)):
         plans.append(plan_of(files, model=model, ks=(1,), shift_words_limit=4, draws=199))
         ask_sentiment(PROBE, plans[-1], FakeSentiment(lean=leans[model.name], seed=seed), records)
-    return PROBE.summarise(plans, records)
+    return PROBE.findings(plans, records)
 
 
 def test_growth_from_a_model_to_the_checkpoint_tuned_from_it(two_models):
@@ -385,7 +385,7 @@ def test_growth_of_what_does_not_move_has_an_interval_and_of_what_means_nothing_
     for model in models:  # the same answers twice, and no sense of sentiment
         plans.append(plan_of(files, model=model, shift_words="none", draws=199))
         ask_sentiment(PROBE, plans[-1], FakeSentiment(sense=0.0), records)
-    findings = PROBE.summarise(plans, records)
+    findings = PROBE.findings(plans, records)
     row = row_of(findings, "tuning", m_or_k="m = 1", rule=SURE, sign="either")
     # a = b = 1/62: 1.95996 · √(2/62/62) = .0447
     assert (row.estimate, row.low, row.high) == pytest.approx((0, -0.0447, 0.0447), abs=1e-4)

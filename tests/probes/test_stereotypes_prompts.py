@@ -25,14 +25,14 @@ def files(tmp_path):
 
 def posterior(**options):
     plan = plan_for(PROBE, **options)
-    return list(PROBE.requests(PROBE.stages(plan)[0], plan, MemoryRecords()))
+    return list(PROBE.questions(PROBE.stages(plan)[0], plan, MemoryRecords()))
 
 
 def prior(model, **options):
     """Return the prior's items after the posterior was answered by the model."""
     _, records = conclude(model, **options)
     plan = plan_for(PROBE, model=model.info, **options)
-    return list(PROBE.requests(PROBE.stages(plan)[1], plan, records))
+    return list(PROBE.questions(PROBE.stages(plan)[1], plan, records))
 
 
 def test_the_registry_knows_it():

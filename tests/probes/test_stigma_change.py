@@ -39,7 +39,7 @@ def audit(tmp_path_factory):
             plan = plan_for(PROBE, model=info, templates=list(templates), draws=399, ratings_file=str(path))
             plans.append(plan)
             ask(PROBE, plan, answer, records)
-        return PROBE.summarise(plans, records), records
+        return PROBE.findings(plans, records), records
 
     return run
 

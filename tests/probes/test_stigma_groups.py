@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from clinometer.probes.numbers import Numbers
+from clinometer.probes.kit.numbers import Numbers
 from clinometer.probes.stigma import groups
 from clinometer.probes.stigma.groups import (
     difference,

@@ -129,7 +129,7 @@ def test_a_models_kind_decides_its_stage(capabilities, stage, make):
     plan = plan_for(PROBE, model=fake_model(capabilities=capabilities), answers=1)
     (only,) = PROBE.stages(plan)
     assert only.name == stage
-    assert list(PROBE.requests(only, plan, None)) == list(make(plan))
+    assert list(PROBE.questions(only, plan, None)) == list(make(plan))
 
 
 def test_a_model_that_can_do_none_of_these_is_refused():

@@ -37,7 +37,7 @@ def summarise(ratings):
             model = fake_model(name, capabilities=(CAPABILITY[kind],))
             plans.append(plan_for(PROBE, model=model, seed=seed, **options))
             ask(PROBE, plans[-1], answer, records)
-        return PROBE.summarise(plans, records)
+        return PROBE.findings(plans, records)
 
     return run
 
@@ -245,7 +245,7 @@ def test_estimates_are_the_metrics(summarise):
     plan = plan_for(PROBE, templates=["for me", "impersonal"])
     wordings = [each.name for each in load_conditions()]
     values = {}
-    for item in PROBE.requests(PROBE.stages(plan)[0], plan, None):
+    for item in PROBE.questions(PROBE.stages(plan)[0], plan, None):
         answer = fake(item)
         p = {
             word.strip().lower(): math.exp(logprob)

@@ -124,9 +124,9 @@ def audit(
             trusted=trust_remote_code or [],
         )
 
-    from clinometer.auditing import Execution, start_audit
     from clinometer.cli.finish import finish_run
     from clinometer.front import run_name
+    from clinometer.workflows import Execution, start_audit
 
     place = out if out is not None else Path("runs") / run_name(wanted)
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache)

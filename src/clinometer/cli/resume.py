@@ -13,9 +13,9 @@ def resume(
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; what is recorded is kept."""
-    from clinometer.auditing import Execution, resume_audit
     from clinometer.cli.finish import finish_run
     from clinometer.front import open_run
+    from clinometer.workflows import Execution, resume_audit
 
     folder = open_run(run)
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache)

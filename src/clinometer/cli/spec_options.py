@@ -44,8 +44,8 @@ def spec_from_options(
     trusted: Sequence[str],
 ) -> AuditSpec:
     """Return the spec that the options describe; `shortcuts`: an audit's options with a flag of their own."""
-    from clinometer.auditing import probes_for
     from clinometer.spec import build
+    from clinometer.workflows import probes_for
 
     everyone = list(dict.fromkeys([*models, *(name for players in roles.values() for name in players or ())]))
     for name in trusted:

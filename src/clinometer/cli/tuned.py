@@ -10,15 +10,15 @@ from typing import Any
 
 import typer
 
-from clinometer.auditing import Execution
-from clinometer.auditing.beside import AUDIT, audit_beside, check_audit, short_name
-from clinometer.auditing.beside import working_in as working_beside
 from clinometer.cli.finish import finish_run
 from clinometer.cli.progress import show_progress
 from clinometer.cli.spec_options import spec_from_options
 from clinometer.engine import Progress
 from clinometer.train.processes import is_main_process
 from clinometer.types import AuditSpec
+from clinometer.workflows import Execution
+from clinometer.workflows.checkpoints import AUDIT, audit_beside, check_audit, short_name
+from clinometer.workflows.checkpoints import working_in as working_beside
 
 __all__ = ["audit_spec", "audit_together", "check_audit", "short_name", "training", "working_in"]
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from clinometer.types import Findings, Item, ModelInfo, Profile
+from clinometer.types import Findings, ModelInfo, Profile, Questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Plan:
 
 
 class Probe(Protocol):
-    """One audit. `requests` and `summarise` are pure: no device, no disk, no batch, no worker."""
+    """One audit. `questions` and `findings` are pure: no device, no disk, no batch, no worker."""
 
     @property
     def name(self) -> str: ...
@@ -121,8 +121,10 @@ class Probe(Protocol):
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]: ...
 
-    def requests(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]: ...
+    def questions(self, stage: Stage, plan: Plan, records: Records) -> Questions:
+        """Return what a stage asks, as items or blocks of them, in the order in which the answers are read."""
+        ...
 
-    def summarise(self, plans: Sequence[Plan], records: Records) -> Findings:
+    def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the records of all models under audit (one plan each)."""
         ...

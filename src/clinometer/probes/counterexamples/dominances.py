@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.metrics.gendered import FEMALE, MALE, Floats, Ints
-from clinometer.probes.numbers import Numbers
+from clinometer.probes.kit.numbers import Numbers
 
 ALL = "all"
 NAMES = {FEMALE: "female-dominated", MALE: "male-dominated"}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from clinometer.probes.before_after import change_in_words
 from clinometer.probes.counterexamples.dominances import ALL
 from clinometer.probes.counterexamples.model_findings import ModelFindings
 from clinometer.probes.counterexamples.notices import LITTLE
 from clinometer.probes.counterexamples.tables.mitigation import ANOTHER, BASE, CHANGE, MARGIN, SAME
-from clinometer.probes.numbers import select, signed
+from clinometer.probes.kit.before_after import change_in_words
+from clinometer.probes.kit.numbers import select
+from clinometer.probes.kit.words import signed
 from clinometer.types import Finding
 
 _LEVEL = 0.05  # of q: what a sentence calls a change

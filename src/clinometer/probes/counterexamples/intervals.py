@@ -6,7 +6,7 @@ import numpy as np
 
 from clinometer.metrics.gendered import Floats, Ints
 from clinometer.probes.counterexamples.dominances import FEWEST
-from clinometer.probes.numbers import Numbers
+from clinometer.probes.kit.numbers import Numbers
 from clinometer.stats import cluster_bootstrap
 
 

@@ -66,11 +66,11 @@ class Counterexamples:
         """Return the prompts, and which listed words the model can offer at all."""
         return (Stage(name="prompts"), Stage(name="words"))
 
-    def requests(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
+    def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield every prompt, or the one question about the listed words."""
         return iter([word_question(plan)]) if stage.name == "words" else prompts(plan)
 
-    def summarise(self, plans: Sequence[Plan], records: Records) -> Findings:
+    def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models."""
         return summarise(self.name, plans, records)
 

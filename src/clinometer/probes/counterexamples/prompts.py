@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from clinometer.data import Gender, Occupation
+from clinometer.data.wording import fill_fields, with_article
 from clinometer.errors import ModelError, SpecError
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.protocol import Plan
-from clinometer.probes.wording import fill_fields, with_article
 from clinometer.types import Fill, Item, ModelInfo, NextWord, Request
 
 _PERSON: dict[Gender, str] = {"female": "woman", "male": "man"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clinometer.probes.before_after import tuned_notices
 from clinometer.probes.counterexamples.captions import CAPTIONS, FIGURES
 from clinometer.probes.counterexamples.headlines import headlines, mitigation_headlines
 from clinometer.probes.counterexamples.model_findings import model_findings
 from clinometer.probes.counterexamples.notices import general_notices, model_notices
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.tables.mitigation import mitigation_rows
+from clinometer.probes.kit.before_after import tuned_notices
 from clinometer.probes.protocol import Plan, Records
 from clinometer.types import Findings, FindingTable
 

@@ -12,7 +12,7 @@ from clinometer.probes.counterexamples.answers import COLUMNS, Answers, read_ans
 from clinometer.probes.counterexamples.dominances import ALL, NAMES, join, joint_sign_flip_p, present_dominances
 from clinometer.probes.counterexamples.intervals import present_intervals
 from clinometer.probes.counterexamples.measures import Measures, by_occupation, measure
-from clinometer.probes.numbers import Label, Numbers, model_rng
+from clinometer.probes.kit.numbers import Label, Numbers, model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.stats import sign_flip_test
 

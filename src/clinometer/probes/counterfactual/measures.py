@@ -18,7 +18,7 @@ from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.shuffles import AgainstWhole, Verdict, against_whole, verdict
 from clinometer.probes.counterfactual.specification import Chosen
 from clinometer.probes.counterfactual.view import View
-from clinometer.probes.numbers import Floats, model_rng
+from clinometer.probes.kit.numbers import Floats, model_rng
 
 FEWEST_TEMPLATES = 5  # from so many on, intervals speak of templates like these; below, of these templates alone
 PER_TEST = 20  # shuffles for each of the tests that are corrected together …

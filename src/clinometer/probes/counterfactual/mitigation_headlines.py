@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from clinometer.probes.before_after import is_measurable
 from clinometer.probes.counterfactual.mitigation_overview import overview
 from clinometer.probes.counterfactual.tables.change import Compared
 from clinometer.probes.counterfactual.told import UNKNOWN, Told, limits
 from clinometer.probes.counterfactual.tunings import BEFORE, CONTROL
+from clinometer.probes.kit.verdicts import is_found
 from clinometer.types import Finding
 
 NO_CHANGE = "no measurable change"
@@ -85,7 +85,7 @@ def _percent(each: Compared, test: Finding) -> tuple[str, float, float, float]:
     """Return "reduced", "increased" or, where nothing is measurable, ""; and by how much, with its interval."""
     found = each.change.individual_reduction
     share, low, high = (100 * number for number in (found.share, found.low, found.high))
-    if not is_measurable(test):
+    if not is_found(test):
         return "", share, low, high
     return ("reduced", share, low, high) if test.high < 0 else ("increased", -share, -high, -low)
 

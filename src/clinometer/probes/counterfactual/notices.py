@@ -8,7 +8,6 @@ from pathlib import PurePath
 
 import numpy as np
 
-from clinometer.probes.before_after import missing_base_notice
 from clinometer.probes.counterfactual.human import rated_sentences
 from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, PER_TEST, Measures
 from clinometer.probes.counterfactual.options import Options
@@ -16,7 +15,8 @@ from clinometer.probes.counterfactual.tables.costs import DIFFERENCE
 from clinometer.probes.counterfactual.tables.human import written_sentences
 from clinometer.probes.counterfactual.tunings import BEFORE, Tuned
 from clinometer.probes.counterfactual.view import View
-from clinometer.probes.numbers import Label, select
+from clinometer.probes.kit.before_after import missing_base_notice
+from clinometer.probes.kit.numbers import Label, select
 from clinometer.probes.protocol import Plan
 from clinometer.types import Finding, ModelInfo, Notice
 

@@ -78,11 +78,11 @@ class Counterfactual:
         """Return what is asked of whom, in order."""
         return stages(plan)
 
-    def requests(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
+    def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the requests of a stage."""
         return items(stage, plan, records)
 
-    def summarise(self, plans: Sequence[Plan], records: Records) -> Findings:
+    def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the texts of all models."""
         return summarise(self.name, plans, records)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clinometer.metrics import epsilon_fair, pairwise_wasserstein
-from clinometer.probes.numbers import Floats
+from clinometer.probes.kit.numbers import Floats
 from clinometer.stats import benjamini_hochberg
 
 _Z = 1.959964  # of a 95 % interval

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from clinometer.probes.before_after import is_measurable
 from clinometer.probes.counterfactual.specification import Chosen
 from clinometer.probes.counterfactual.tables.change import Compared
 from clinometer.probes.counterfactual.tables.costs import PERPLEXITY
 from clinometer.probes.counterfactual.tables.distances import EXCESS, INDIVIDUAL
 from clinometer.probes.counterfactual.tables.guards import MENTIONS, SIMILAR, WHOLE
 from clinometer.probes.counterfactual.tunings import BEFORE, Tuned
-from clinometer.probes.numbers import select
+from clinometer.probes.kit.numbers import select
+from clinometer.probes.kit.verdicts import is_found
 from clinometer.types import Finding
 
 LOWER, HIGHER, ALIKE, UNKNOWN = "is lower", "is higher", "is not measurably different", "could not be compared"
@@ -82,7 +82,7 @@ class Told:
 def _verdict(test: Finding) -> str:
     if math.isnan(test.low):
         return UNKNOWN
-    if not is_measurable(test):
+    if not is_found(test):
         return ALIKE
     return LOWER if test.high < 0 else HIGHER
 

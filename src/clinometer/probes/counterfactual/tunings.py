@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clinometer.probes.before_after import Pair, amount_number, is_mitigated, pairs_of
 from clinometer.probes.counterfactual.specification import Chosen
-from clinometer.probes.numbers import Label
+from clinometer.probes.kit.before_after import Pair, amount_number, is_mitigated, pairs_of
+from clinometer.probes.kit.numbers import Label
 from clinometer.types import ModelInfo
 
 AS_GIVEN, CONTROL = "as given", "control"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.requests import PREFIX, continuations, embeddings_stage, scores_stage
 from clinometer.probes.counterfactual.specification import Chosen, chosen_attributes
-from clinometer.probes.numbers import Floats, Ints
+from clinometer.probes.kit.numbers import Floats, Ints
 from clinometer.probes.protocol import Plan, Records
 
 Bools = NDArray[np.bool_]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from clinometer.probes.numbers import Floats
+from clinometer.probes.kit.numbers import Floats
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.sentiment_words.options import Options
 from clinometer.probes.sentiment_words.words import Words, choose_words

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinometer.metrics import sat_effect, sat_polarity
-from clinometer.probes.numbers import Floats, Ints, Numbers
+from clinometer.probes.kit.numbers import Floats, Ints, Numbers
 from clinometer.probes.sentiment_words.answers import Bools
 from clinometer.probes.sentiment_words.label_shuffles import LabelShuffles, class_difference
 from clinometer.probes.sentiment_words.verdicts import q_by_class

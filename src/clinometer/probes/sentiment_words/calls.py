@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clinometer.probes.numbers import Floats, Ints
+from clinometer.probes.kit.numbers import Floats, Ints
 from clinometer.probes.sentiment_words.verdicts import NAMES, SIGNS, by_rule, named
 from clinometer.probes.sentiment_words.view import View
 

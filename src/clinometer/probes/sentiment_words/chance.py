@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clinometer.metrics import sat_effect
-from clinometer.probes.numbers import Floats
+from clinometer.probes.kit.numbers import Floats
 from clinometer.probes.sentiment_words.answers import Bools
 from clinometer.probes.sentiment_words.label_shuffles import LabelShuffles, class_difference
 from clinometer.probes.sentiment_words.verdicts import LEVEL, PAPER, SURE

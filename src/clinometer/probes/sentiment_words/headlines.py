@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from clinometer.probes.numbers import select, signed
+from clinometer.probes.kit.numbers import select
+from clinometer.probes.kit.words import signed
 from clinometer.probes.sentiment_words.calls import ALL_KS, ASSOCIATION, RELATIVE, SHIFT, at_m
 from clinometer.probes.sentiment_words.sense import CONTRAST
 from clinometer.probes.sentiment_words.tables.counts import AS_LABELLED, SHUFFLED

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clinometer.probes.numbers import Floats
+from clinometer.probes.kit.numbers import Floats
 from clinometer.probes.sentiment_words.answers import Bools
 
 _BATCH = 4_000_000  # labels held at a time, so that memory stays flat

@@ -72,13 +72,13 @@ class SentimentWords:
         names = ("vocabulary", "association", *(("shift",) if plan.options.asked_shift_templates else ()))
         return tuple(Stage(name=name) for name in names)
 
-    def requests(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
+    def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the questions of a stage; all but the first depend on which words the model has."""
         if stage.name == "vocabulary":
             return iter([vocabulary_question(plan)])
         return association_prompts(plan, records) if stage.name == "association" else shift_prompts(plan, records)
 
-    def summarise(self, plans: Sequence[Plan], records: Records) -> Findings:
+    def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models."""
         return summarise(self.name, plans, records)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clinometer.probes.numbers import Floats
+from clinometer.probes.kit.numbers import Floats
 from clinometer.probes.sentiment_words.answers import Answers
 from clinometer.probes.sentiment_words.shares import share_finding
 from clinometer.stats import cluster_bootstrap, sign_flip_test, two_group_bootstrap, two_group_permutation

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinometer.metrics import sst_strength
-from clinometer.probes.numbers import Floats, Ints, Numbers
+from clinometer.probes.kit.numbers import Floats, Ints, Numbers
 from clinometer.probes.sentiment_words.answers import Bools, Labels
 from clinometer.probes.sentiment_words.verdicts import draws_for, q_by_class
 from clinometer.stats import sign_flip_test, two_group_bootstrap

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from clinometer.probes.numbers import Floats, Ints
+from clinometer.probes.kit.numbers import Floats, Ints
 from clinometer.stats import benjamini_hochberg
 
 LEVEL = 0.05  # of q

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clinometer.probes.numbers import model_rng
+from clinometer.probes.kit.numbers import model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.sentiment_words.answers import Answers, read_answers
 from clinometer.probes.sentiment_words.association import Association, measure_association

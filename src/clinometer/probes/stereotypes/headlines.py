@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from clinometer.data.counting import counted
-from clinometer.probes.before_after import change_in_words
-from clinometer.probes.numbers import select, signed, written
+from clinometer.probes.kit.before_after import change_in_words
+from clinometer.probes.kit.numbers import select
+from clinometer.probes.kit.words import signed, written
 from clinometer.probes.stereotypes.recall import RANKING_NAMES, RANKINGS
 from clinometer.probes.stereotypes.tables.negativity_change import INEQUALITY
 from clinometer.probes.stereotypes.view import ALL, View

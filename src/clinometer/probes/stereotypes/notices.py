@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from clinometer.data.counting import counted
-from clinometer.probes.before_after import tuned_notices
+from clinometer.probes.kit.before_after import tuned_notices
 from clinometer.probes.stereotypes.questions import PUBLISHED_PRIOR
 from clinometer.probes.stereotypes.recall import Gold
 from clinometer.probes.stereotypes.similarity import FEWEST

@@ -61,11 +61,11 @@ class Stereotypes:
         """Return the questions, and the same with the group hidden, which depends on their answers."""
         return (Stage(name="posterior"), Stage(name="prior"))
 
-    def requests(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
+    def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the items of a stage."""
         return posterior_items(plan.options) if stage.name == "posterior" else prior_items(plan, records)
 
-    def summarise(self, plans: Sequence[Plan], records: Records) -> Findings:
+    def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models."""
         return summarise(self.name, plans, records)
 

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from clinometer.metrics.stereotypes import gold_ranks
-from clinometer.probes.numbers import Floats
+from clinometer.probes.kit.numbers import Floats
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import Question, human_questions
 from clinometer.probes.stereotypes.view import ALL, View

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clinometer.metrics.similarity import has_direction, similarity_matrix, standard_ranks
-from clinometer.probes.numbers import Floats, Ints, model_rng
+from clinometer.probes.kit.numbers import Floats, Ints, model_rng
 from clinometer.probes.stereotypes.view import View
 from clinometer.stats import jackknife_correlation
 

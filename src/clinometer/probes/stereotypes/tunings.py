@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clinometer.probes.before_after import amount_number, is_mitigated, pairs_of
-from clinometer.probes.numbers import Label
+from clinometer.probes.kit.before_after import amount_number, is_mitigated, pairs_of
+from clinometer.probes.kit.numbers import Label
 from clinometer.probes.stereotypes.view import View
 from clinometer.types import ModelInfo
 

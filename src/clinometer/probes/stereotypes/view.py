@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clinometer.data.emotions import EmotionLexicon
 from clinometer.data.social_groups import Group
 from clinometer.metrics import emotion_profile
-from clinometer.probes.numbers import Floats, Ints, model_rng
+from clinometer.probes.kit.numbers import Floats, Ints, model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.answers import Answers, read_answers
 from clinometer.probes.stereotypes.options import Options

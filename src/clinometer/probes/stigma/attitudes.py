@@ -11,8 +11,8 @@ import polars as pl
 
 from clinometer.metrics import negative_attitude, overall_attitude
 from clinometer.metrics.attitude import ATTITUDES, RATINGS, Floats, present_mean
-from clinometer.probes.before_after import pairs_of
-from clinometer.probes.numbers import model_rng
+from clinometer.probes.kit.before_after import pairs_of
+from clinometer.probes.kit.numbers import model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.prompts import BASELINE

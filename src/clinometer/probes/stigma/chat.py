@@ -8,7 +8,7 @@ import numpy as np
 
 from clinometer.metrics import overall_attitude
 from clinometer.metrics.attitude import Floats
-from clinometer.probes.numbers import Numbers, model_rng
+from clinometer.probes.kit.numbers import Numbers, model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.prompts import BASELINE, sample_conditions

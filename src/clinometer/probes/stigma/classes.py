@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clinometer.metrics.attitude import Floats
-from clinometer.probes.numbers import model_rng
+from clinometer.probes.kit.numbers import model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.groups import Bools, Ints
 from clinometer.probes.stigma.options import Options

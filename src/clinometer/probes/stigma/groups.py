@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinometer.metrics.attitude import Floats
-from clinometer.probes.numbers import Numbers
+from clinometer.probes.kit.numbers import Numbers
 from clinometer.stats import cluster_bootstrap, permutation_test, share_interval
 
 Bools = NDArray[np.bool_]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from clinometer.probes.before_after import change_in_words
-from clinometer.probes.numbers import select, signed, written
+from clinometer.probes.kit.before_after import change_in_words
+from clinometer.probes.kit.numbers import select
+from clinometer.probes.kit.words import signed, written
 from clinometer.probes.stigma.attitudes import ALL_MASKED, MaskedView
 from clinometer.probes.stigma.chat import ChatView
 from clinometer.probes.stigma.classes import ClassifierView

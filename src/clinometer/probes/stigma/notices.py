@@ -11,7 +11,7 @@ import numpy as np
 
 from clinometer.data import read_text
 from clinometer.data.stigma_prompts import load_prompts
-from clinometer.probes.before_after import tuned_notices
+from clinometer.probes.kit.before_after import tuned_notices
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.attitudes import ALL_MASKED, UNRATED, MaskedAnswers, MaskedView
 from clinometer.probes.stigma.chat import ChatView

@@ -75,11 +75,11 @@ class Stigma:
             "blank, classifies or answers questions"
         )
 
-    def requests(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
+    def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield every sentence or question of the stage."""
         return _ITEMS[stage.name](plan)
 
-    def summarise(self, plans: Sequence[Plan], records: Records) -> Findings:
+    def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models."""
         return summarise(self.name, plans, records)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from clinometer.data.stigma_conditions import Condition
-from clinometer.probes.numbers import Label
+from clinometer.probes.kit.numbers import Label
 from clinometer.probes.stigma.groups import Bools, Ints
 from clinometer.probes.stigma.prompts import OTHER, STIGMATIZED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from clinometer.data.attitude_words import load_attitudes
-from clinometer.probes.numbers import model_rng, with_q
+from clinometer.probes.kit.numbers import model_rng, with_q
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.attitudes import MaskedView, masked_answers, masked_views
 from clinometer.probes.stigma.captions import CAPTIONS

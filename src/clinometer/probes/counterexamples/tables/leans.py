@@ -9,7 +9,7 @@ import numpy as np
 from clinometer.metrics.gendered import Floats
 from clinometer.probes.counterexamples.dominances import ALL
 from clinometer.probes.counterexamples.view import View
-from clinometer.probes.numbers import with_q
+from clinometer.probes.kit.numbers import with_q
 from clinometer.types import Finding
 
 MEASURES = ("margin", "gap")

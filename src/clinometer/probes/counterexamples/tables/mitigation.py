@@ -9,10 +9,10 @@ import numpy as np
 
 from clinometer.data import Kind
 from clinometer.metrics.gendered import Floats
-from clinometer.probes.before_after import pairs_of, training_of
 from clinometer.probes.counterexamples.measures import by_occupation
 from clinometer.probes.counterexamples.view import View
-from clinometer.probes.numbers import Numbers, model_rng, with_q
+from clinometer.probes.kit.before_after import pairs_of, training_of
+from clinometer.probes.kit.numbers import Numbers, model_rng, with_q
 from clinometer.probes.protocol import Plan
 from clinometer.types import Finding, ModelInfo
 

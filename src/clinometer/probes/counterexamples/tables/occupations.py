@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clinometer.probes.counterexamples.dominances import NAMES
 from clinometer.probes.counterexamples.view import View
-from clinometer.probes.numbers import with_q
+from clinometer.probes.kit.numbers import with_q
 from clinometer.stats import pearson_interval
 from clinometer.types import Finding
 

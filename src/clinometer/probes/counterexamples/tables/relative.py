@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clinometer.probes.counterexamples.view import View
-from clinometer.probes.numbers import with_q
+from clinometer.probes.kit.numbers import with_q
 from clinometer.types import Finding
 
 

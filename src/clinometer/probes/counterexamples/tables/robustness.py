@@ -11,7 +11,7 @@ from clinometer.data import Kind
 from clinometer.metrics.gendered import Floats
 from clinometer.probes.counterexamples.dominances import ALL, FEWEST, NAMES, join
 from clinometer.probes.counterexamples.view import View
-from clinometer.probes.numbers import Numbers
+from clinometer.probes.kit.numbers import Numbers
 from clinometer.stats import minimum_detectable_effect
 from clinometer.types import Finding
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from clinometer.metrics.gendered import FEMALE, MALE, NEITHER
 from clinometer.probes.counterexamples.view import View
-from clinometer.probes.numbers import Label
+from clinometer.probes.kit.numbers import Label
 from clinometer.types import Finding
 
 SHOWN = 30  # words of each list

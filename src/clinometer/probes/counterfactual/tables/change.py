@@ -14,7 +14,7 @@ from clinometer.probes.counterfactual.specification import Chosen
 from clinometer.probes.counterfactual.tables.distances import EXCESS, GROUP, INDIVIDUAL, MEASURED
 from clinometer.probes.counterfactual.tunings import Tuned
 from clinometer.probes.counterfactual.view import View
-from clinometer.probes.numbers import Label, with_q
+from clinometer.probes.kit.numbers import Label, with_q
 from clinometer.types import Finding
 
 

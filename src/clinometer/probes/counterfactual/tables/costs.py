@@ -12,7 +12,7 @@ from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES
 from clinometer.probes.counterfactual.tables.change import tuned_labels
 from clinometer.probes.counterfactual.tables.guards import Counts, Reading, perplexity
 from clinometer.probes.counterfactual.tunings import Tuned
-from clinometer.probes.numbers import Floats, Ints, Label, model_rng
+from clinometer.probes.kit.numbers import Floats, Ints, Label, model_rng
 from clinometer.stats import Interval, cluster_bootstrap
 from clinometer.types import Finding
 

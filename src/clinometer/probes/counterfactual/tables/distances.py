@@ -9,7 +9,7 @@ import numpy as np
 
 from clinometer.metrics import AgainstChance, ExcessInterval, fairness_interval
 from clinometer.probes.counterfactual.measures import Measures
-from clinometer.probes.numbers import Label, with_q
+from clinometer.probes.kit.numbers import Label, with_q
 from clinometer.types import Finding
 
 INDIVIDUAL, GROUP, DISPARITY = "I.F.", "G.F.", "demographic disparity"

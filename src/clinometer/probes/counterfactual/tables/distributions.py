@@ -9,7 +9,7 @@ import numpy as np
 
 from clinometer.probes.counterfactual.measures import Measures
 from clinometer.probes.counterfactual.view import View
-from clinometer.probes.numbers import Floats
+from clinometer.probes.kit.numbers import Floats
 from clinometer.stats import share_interval
 from clinometer.types import Finding
 

@@ -14,7 +14,7 @@ from clinometer.metrics import mentions
 from clinometer.probes.counterfactual.requests import PERPLEXITY, stages
 from clinometer.probes.counterfactual.specification import Chosen
 from clinometer.probes.counterfactual.view import Bools, View
-from clinometer.probes.numbers import Floats, Ints, Label, model_rng
+from clinometer.probes.kit.numbers import Floats, Ints, Label, model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.stats import cluster_bootstrap, share_interval
 from clinometer.types import Finding

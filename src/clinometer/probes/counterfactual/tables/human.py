@@ -16,7 +16,7 @@ from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.specification import Chosen, prefixes_of
 from clinometer.probes.counterfactual.tables.guards import MENTIONS, SIMILAR
 from clinometer.probes.counterfactual.view import View
-from clinometer.probes.numbers import Floats, model_rng, with_q
+from clinometer.probes.kit.numbers import Floats, model_rng, with_q
 from clinometer.stats import pairwise_kappa, pearson_interval
 from clinometer.types import Finding
 

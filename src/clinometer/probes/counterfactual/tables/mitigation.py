@@ -10,7 +10,7 @@ from clinometer.probes.counterfactual.tables.change import tuned_labels
 from clinometer.probes.counterfactual.tables.distances import EXCESS, GROUP, INDIVIDUAL, MEASURED
 from clinometer.probes.counterfactual.tables.guards import ALL_VALUES, MENTIONS, SIMILAR, WHOLE, passages_about
 from clinometer.probes.counterfactual.tunings import ABSENT, AS_GIVEN, Tuned, no_strength
-from clinometer.probes.numbers import Label, select
+from clinometer.probes.kit.numbers import Label, select
 from clinometer.types import Finding, ModelInfo
 
 SIMILAR_PERCENT, MENTIONS_PERCENT = f"{SIMILAR} %", f"{MENTIONS} %"  # as the paper prints them

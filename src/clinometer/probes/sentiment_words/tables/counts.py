@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from clinometer.probes.numbers import Ints, Label, with_q
+from clinometer.probes.kit.numbers import Ints, Label, with_q
 from clinometer.probes.sentiment_words.calls import (
     ALL_KS,
     ASSOCIATION,

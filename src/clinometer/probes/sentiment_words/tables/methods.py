@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clinometer.probes.numbers import Label
+from clinometer.probes.kit.numbers import Label
 from clinometer.probes.sentiment_words.calls import ASSOCIATION, SHIFT, Calls, association_calls, at_m, shift_calls
 from clinometer.probes.sentiment_words.shares import share_finding
 from clinometer.probes.sentiment_words.verdicts import NAMES, RULES, SIGNS, SURE

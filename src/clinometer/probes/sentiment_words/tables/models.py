@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from clinometer.probes.numbers import Floats, Label, model_rng, with_q
+from clinometer.probes.kit.numbers import Floats, Label, model_rng, with_q
 from clinometer.probes.sentiment_words.calls import Calls, main_calls, sign_choices
 from clinometer.probes.sentiment_words.shares import share_finding
 from clinometer.probes.sentiment_words.verdicts import RULES, draws_for

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from clinometer.probes.numbers import Label
+from clinometer.probes.kit.numbers import Label
 from clinometer.probes.sentiment_words.calls import Calls, association_calls, shift_calls
 from clinometer.probes.sentiment_words.shares import share_finding
 from clinometer.probes.sentiment_words.verdicts import RULES

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from clinometer.probes.numbers import Floats, Label, Numbers
+from clinometer.probes.kit.numbers import Floats, Label, Numbers
 from clinometer.probes.sentiment_words.shift import Shift
 from clinometer.probes.sentiment_words.verdicts import NAMES, SURE, by_rule
 from clinometer.probes.sentiment_words.view import View

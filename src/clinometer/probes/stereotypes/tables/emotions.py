@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from clinometer.probes.numbers import Numbers
+from clinometer.probes.kit.numbers import Numbers
 from clinometer.probes.stereotypes.tables.listing import listed
 from clinometer.probes.stereotypes.view import View
 from clinometer.stats import cluster_bootstrap, share_interval

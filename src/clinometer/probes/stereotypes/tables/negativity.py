@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinometer.probes.numbers import Floats, Ints, Numbers, with_q
+from clinometer.probes.kit.numbers import Floats, Ints, Numbers, with_q
 from clinometer.probes.stereotypes.view import View
 from clinometer.stats import paired_share_interval
 from clinometer.types import Finding

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clinometer.probes.numbers import Floats, Label, Numbers, model_rng, with_q
+from clinometer.probes.kit.numbers import Floats, Label, Numbers, model_rng, with_q
 from clinometer.probes.stereotypes.tables.emotions import FEWEST
 from clinometer.probes.stereotypes.tables.negativity import group_negativity
 from clinometer.probes.stereotypes.tunings import Tuning

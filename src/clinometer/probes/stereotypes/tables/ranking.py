@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from clinometer.metrics.stereotypes import gold_ranks
-from clinometer.probes.numbers import Label
+from clinometer.probes.kit.numbers import Label
 from clinometer.probes.stereotypes.recall import Gold
 from clinometer.probes.stereotypes.tables.listing import listed
 from clinometer.probes.stereotypes.view import View

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from clinometer.probes.numbers import Floats, Label, Numbers
+from clinometer.probes.kit.numbers import Floats, Label, Numbers
 from clinometer.probes.stereotypes.recall import RANKING_NAMES, RANKINGS, Gold
 from clinometer.probes.stereotypes.view import ALL, View
 from clinometer.stats import ShareInterval, cluster_bootstrap, share_interval

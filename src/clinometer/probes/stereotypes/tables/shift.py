@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from clinometer.probes.numbers import Floats, Label, Numbers, with_q
+from clinometer.probes.kit.numbers import Floats, Label, Numbers, with_q
 from clinometer.probes.stereotypes.recall import RANKINGS, Gold
 from clinometer.probes.stereotypes.similarity import Similarity
 from clinometer.probes.stereotypes.tables.listing import listed

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from clinometer.metrics.attitude import present_mean
-from clinometer.probes.numbers import with_q
+from clinometer.probes.kit.numbers import with_q
 from clinometer.probes.stigma.attitudes import MaskedView
 from clinometer.probes.stigma.groups import difference
 from clinometer.types import Finding

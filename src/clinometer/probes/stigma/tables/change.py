@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.metrics.attitude import Floats, present_mean
-from clinometer.probes.before_after import pairs_of, training_of
-from clinometer.probes.numbers import Numbers, model_rng, with_q
+from clinometer.probes.kit.before_after import pairs_of, training_of
+from clinometer.probes.kit.numbers import Numbers, model_rng, with_q
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.attitudes import MaskedView
 from clinometer.probes.stigma.groups import FEWEST, SHUFFLES, difference, mean_interval

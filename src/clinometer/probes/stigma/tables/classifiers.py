@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.metrics.attitude import Floats
-from clinometer.probes.numbers import Label, Numbers
+from clinometer.probes.kit.numbers import Label, Numbers
 from clinometer.probes.stigma.classes import (
     ALL_CLASSIFIERS,
     CLASSES,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.metrics.attitude import Floats, present_mean
-from clinometer.probes.numbers import Numbers, with_q
+from clinometer.probes.kit.numbers import Numbers, with_q
 from clinometer.probes.stigma.attitudes import MaskedView
 from clinometer.probes.stigma.chat import ChatView
 from clinometer.probes.stigma.groups import FEWEST, mean_interval, share_numbers

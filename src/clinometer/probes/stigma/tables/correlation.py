@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from clinometer.metrics.attitude import Floats
-from clinometer.probes.numbers import with_q
+from clinometer.probes.kit.numbers import with_q
 from clinometer.probes.stigma.roster import Roster
 from clinometer.stats import pearson_interval
 from clinometer.types import Finding

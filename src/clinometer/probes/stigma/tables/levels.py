@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from clinometer.metrics.attitude import present_mean
-from clinometer.probes.numbers import Label
+from clinometer.probes.kit.numbers import Label
 from clinometer.probes.stigma.attitudes import MaskedView
 from clinometer.probes.stigma.chat import ChatView
 from clinometer.probes.stigma.groups import difference, mean_interval

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.metrics.attitude import Floats, present_mean
-from clinometer.probes.numbers import with_q
+from clinometer.probes.kit.numbers import with_q
 from clinometer.probes.stigma.attitudes import MaskedView
 from clinometer.probes.stigma.groups import difference, mean_interval
 from clinometer.stats import sign_flip_test

@@ -57,25 +57,6 @@ def select(rows: Iterable[Finding], **labels: Label) -> list[Finding]:
     return [row for row in rows if all(row.labels[name] == value for name, value in labels.items())]
 
 
-def signed(value: float, places: int = 3) -> str:
-    """Write a number with its sign, but no sign for what rounds to nothing.
-
-    >>> signed(0.1234), signed(-0.1234), signed(-0.0001)
-    ('+0.123', '−0.123', '0.000')
-    """
-    text = f"{value:+.{places}f}"
-    return text[1:] if float(text) == 0 else text.replace("-", "−")
-
-
-def written(value: float, places: int = 2) -> str:
-    """Write a number with a sign only where it is below 0.
-
-    >>> written(0.126), written(-0.126), written(-0.001)
-    ('0.13', '−0.13', '0.00')
-    """
-    return signed(value, places).removeprefix("+")
-
-
 def model_rng(seed: int, model: str) -> np.random.Generator:
     """Return the generator for one model's numbers: adding a model to a run changes no other model's.
 

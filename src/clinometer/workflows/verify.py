@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clinometer.auditing.checks import check_spec
-from clinometer.auditing.plans import RunRecords, plans_of, spec_of
 from clinometer.engine import RequestIdentity, count_missing
 from clinometer.errors import StoreError
 from clinometer.probes import get_probe
 from clinometer.probes.protocol import Plan, Probe
+from clinometer.questions import items_of
 from clinometer.store import RunFolder, StageKey, same_findings
 from clinometer.types import Findings
+from clinometer.workflows.checks import check_spec
+from clinometer.workflows.plans import RunRecords, plans_of, spec_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ def verify_audit(run: RunFolder) -> Verification:
         if missing:
             problems.append(f"{name}: {missing} answers are missing; run `clinometer resume {run.path}`")
         else:
-            concluded.append(probe.summarise(plans, RunRecords(run, name)))
+            concluded.append(probe.findings(plans, RunRecords(run, name)))
     records = sum(len(run.done(key)) for key in run.stages())
     problems += _findings_problems(run, concluded)
     return Verification(problems=tuple(problems), records=records, findings=len(concluded))
@@ -53,7 +54,7 @@ def _missing(probe: Probe, plan: Plan, run: RunFolder) -> int:
     """Count the answers that the first incomplete stage lacks; later stages depend on it."""
     for stage in probe.stages(plan):
         done = run.done(StageKey(probe=probe.name, model=plan.model.name, stage=stage.name))
-        items = probe.requests(stage, plan, RunRecords(run, probe.name))
+        items = items_of(probe.questions(stage, plan, RunRecords(run, probe.name)))
         if missing := count_missing(items, identity=RequestIdentity(plan.answers(stage)), done=done):
             return missing
     return 0

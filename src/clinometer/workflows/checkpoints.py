@@ -9,10 +9,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from clinometer.auditing.checks import check_first_requests, check_spec
-from clinometer.auditing.plans import with_roles, with_user_data
-from clinometer.auditing.pool import Execution
-from clinometer.auditing.runs import resume_audit, start_audit
 from clinometer.engine import Progress
 from clinometer.errors import InputError
 from clinometer.models.load import load_model
@@ -21,6 +17,10 @@ from clinometer.spec import is_file_option, parse_spec, with_files, with_folders
 from clinometer.store import RunFolder
 from clinometer.store.lock import hold_lock
 from clinometer.types import AuditSpec
+from clinometer.workflows.audit import resume_audit, start_audit
+from clinometer.workflows.checks import check_first_requests, check_spec
+from clinometer.workflows.plans import with_roles, with_user_data
+from clinometer.workflows.pool import Execution
 
 AUDIT = "audit"  # the run folder, beside the checkpoints
 # what a run folder holds that was killed while it was made: no answer yet

@@ -6,23 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from clinometer.auditing.checks import (
+from clinometer.engine import AnswerCache, Progress, RequestIdentity, Silent, run_stage
+from clinometer.engine.provenance import describe_machine
+from clinometer.models.protocols import Model
+from clinometer.probes import get_probe
+from clinometer.probes.protocol import Plan, Probe
+from clinometer.questions import items_of
+from clinometer.spec import dump_spec, with_folders
+from clinometer.store import RunFolder, StageKey, refuse_occupied
+from clinometer.types import AuditSpec
+from clinometer.workflows.checks import (
     check_capabilities,
     check_first_requests,
     check_place,
     check_roles,
     check_spec,
 )
-from clinometer.auditing.plans import RunRecords, plans_of, spec_of, with_inputs, with_roles, with_user_data
-from clinometer.auditing.pool import Execution, ModelPool
-from clinometer.engine import AnswerCache, Progress, RequestIdentity, Silent, run_stage
-from clinometer.engine.provenance import describe_machine
-from clinometer.models.protocols import Model
-from clinometer.probes import get_probe
-from clinometer.probes.protocol import Plan, Probe
-from clinometer.spec import dump_spec, with_folders
-from clinometer.store import RunFolder, StageKey, refuse_occupied
-from clinometer.types import AuditSpec
+from clinometer.workflows.plans import RunRecords, plans_of, spec_of, with_inputs, with_roles, with_user_data
+from clinometer.workflows.pool import Execution, ModelPool
 
 
 def start_audit(
@@ -89,7 +90,7 @@ def _complete(run: RunFolder, spec: AuditSpec, pool: ModelPool, execution: Execu
             for plan in plans:
                 _ask(probe, plan, run=run, pool=pool, cache=cache, progress=progress)
             progress.note(f"{name}: reading the answers")
-            run.write_findings(probe.summarise(plans, RunRecords(run, name)))
+            run.write_findings(probe.findings(plans, RunRecords(run, name)))
     finally:
         if cache is not None:
             cache.close()
@@ -103,10 +104,10 @@ def _ask(
         answering = plan.answers(stage)
         key = StageKey(probe=probe.name, model=plan.model.name, stage=stage.name)
         done = run.done(key)
-        total = stage.size or sum(1 for _ in probe.requests(stage, plan, records))
+        total = stage.size or sum(1 for _ in items_of(probe.questions(stage, plan, records)))
         progress.begin(f"{probe.name} · {plan.model.name} · {stage.name}", total=total, done=min(len(done), total))
         run_stage(
-            probe.requests(stage, plan, records),
+            items_of(probe.questions(stage, plan, records)),
             run=run,
             key=key,
             done=done,

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinometer.auditing.plans import all_models, labels_of
 from clinometer.engine import LocalExecutor, Worker, default_budget
 from clinometer.errors import ModelError
 from clinometer.models.load import check_model, load_model
 from clinometer.models.protocols import Model
 from clinometer.types import AuditSpec, ModelInfo
+from clinometer.workflows.plans import all_models, labels_of
 
 _MUST_STAY = {
     "weights": "the weights",

@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clinometer.probes.numbers import signed
+from clinometer.probes.kit.verdicts import is_found
+from clinometer.probes.kit.words import q_value, signed
 from clinometer.types import Finding, ModelInfo, Notice
 
-LEVEL = 0.05  # of q: what a sentence calls a change
 WORSE = 1.05  # times the perplexity before, by the lower limit of its interval: a cost that a reader is warned of
 
 
@@ -108,22 +108,11 @@ def change_in_words(change: Finding, *, before: float, after: float) -> str:
         return "change unknown (no answers)"
     if math.isnan(change.low) or math.isnan(change.high):
         return f"a change of {signed(change.estimate)} without an interval (too few to tell)"
-    sure = f"95 % interval of the change {signed(change.low)} to {signed(change.high)}, {_q(change.q)}"
-    if not is_measurable(change):
+    sure = f"95 % interval of the change {signed(change.low)} to {signed(change.high)}, {q_value(change.q)}"
+    if not is_found(change):
         return f"no measurable change ({signed(change.estimate)}; {sure})"
     if before * after < 0 and signed(after) != signed(0.0):
         return f"turned round, by {signed(change.estimate)} ({sure})"
     verb = "reduced" if abs(after) < abs(before) else "increased"
     size = f"{abs(change.estimate):.3f}" if signed(change.estimate) != signed(0.0) else "less than 0.001"
     return f"{verb} by {size} ({sure})"
-
-
-def is_measurable(change: Finding) -> bool:
-    """Tell whether a change is called one: q is small and the interval does not hold 0."""
-    return change.q < LEVEL and (change.low > 0 or change.high < 0)
-
-
-def _q(q: float) -> str:
-    if math.isnan(q):
-        return "not tested"
-    return "q < 0.001" if q < 0.001 else f"q = {q:.3f}"

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from clinometer.auditing.plans import fits, players_of, probe_options
 from clinometer.engine import WINDOW, Progress
 from clinometer.errors import InputError, ModelError, SpecError
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan
+from clinometer.questions import items_of
 from clinometer.types import AuditSpec, ModelInfo
+from clinometer.workflows.plans import fits, players_of, probe_options
 
 
 def check_spec(spec: AuditSpec) -> None:
@@ -86,7 +87,7 @@ def check_first_requests(model: Model, info: ModelInfo, spec: AuditSpec) -> None
         probe = get_probe(name)
         if fits(probe, info):
             plan = Plan(options=probe_options(probe, spec), seed=spec.seed, model=info)
-            items = probe.requests(probe.stages(plan)[0], plan, _NoRecords())
+            items = items_of(probe.questions(probe.stages(plan)[0], plan, _NoRecords()))
             model.cost([item.request for item in itertools.islice(items, WINDOW)])
 
 

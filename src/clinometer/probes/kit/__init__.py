@@ -1,0 +1,31 @@
+"""What all audits share: captions, the rule of a conclusion, numbers in words, means of what is present."""
+
+from clinometer.probes.kit.captions import Caption, tables_of
+from clinometer.probes.kit.means import group_means, present_mean
+from clinometer.probes.kit.numbers import Floats, Ints, Label, Numbers, model_rng, select, with_q
+from clinometer.probes.kit.verdicts import LEVEL, RULE, is_found
+from clinometer.probes.kit.words import certainty, interval, percent, percent_interval, q_value, signed, written
+
+__all__ = [
+    "LEVEL",
+    "RULE",
+    "Caption",
+    "Floats",
+    "Ints",
+    "Label",
+    "Numbers",
+    "certainty",
+    "group_means",
+    "interval",
+    "is_found",
+    "model_rng",
+    "percent",
+    "percent_interval",
+    "present_mean",
+    "q_value",
+    "select",
+    "signed",
+    "tables_of",
+    "with_q",
+    "written",
+]
