@@ -18,7 +18,10 @@ from pathlib import Path
 from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelSpec, WordAnswer
-from clinometer.workflows import Execution, check_spec, resume_audit, start_audit
+from clinometer.workflows import Execution
+from clinometer.workflows.checks import check_spec
+from clinometer.workflows.plans import probes_of
+from tests.runs import resume_audit, start_audit
 
 WORDS = ("he", "she", "man", "woman", "worker", "boy", "girl", "father", "mother", "person")
 
@@ -71,7 +74,7 @@ def main() -> None:
     RunFolder.writer = functools.partialmethod(RunFolder.writer, flush_seconds=0.05)
     models = {"fake": treacherous(seconds)}
     execution = Execution(batch_tokens=300)
-    check_spec(spec())
+    check_spec(spec(), probes_of(spec()))
     print("working", flush=True)  # the imports are over: whoever waits to kill may begin to count
     if folder.exists():
         resume_audit(RunFolder.open(folder), loaded=models, execution=execution)

@@ -36,7 +36,7 @@ def test_any_python_function_can_be_audited(tmp_path):
     fake = FakeModel(answer=even_handed, version="1", name="mine")
     options = {"counterexamples": {"backgrounds": 1, "draws": 100}}
     run = clinometer.audit(fake, probes="counterexamples", options=options, folder=tmp_path / "run")
-    (found,) = run.read_findings()
+    (found,) = run.findings
     assert "mine: at the base prompt" in found.headlines[0]
     assert "not distinguishable from 0" in found.headlines[0]
     assert run.report_path.is_file()
@@ -87,7 +87,7 @@ def test_a_model_can_be_mitigated(tmp_path, monkeypatch):
     names = [info.name for info in run.models]
     assert names == ["tiny", "tiny-job-control", "tiny-job-embedding-10"]
     assert run.report_path.is_file()
-    (found,) = run.read_findings()
+    (found,) = run.findings
     (change,) = (table for table in found.tables if table.name == "change")
     assert {row.labels["against"] for row in change.rows} == {"before", "control"}
     # once more, the model named from here: the same run, and nothing is asked again

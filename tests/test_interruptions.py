@@ -16,8 +16,9 @@ import pytest
 from clinometer.engine import Silent
 from clinometer.errors import InputError, ModelError, RunLockedError, StoreError
 from clinometer.store import RunFolder
-from clinometer.workflows import Execution, resume_audit, start_audit, verify_audit
+from clinometer.workflows import Execution
 from tests.interrupted_run import spec, treacherous
+from tests.runs import resume_audit, start_audit, verify_audit
 
 ROOT = Path(__file__).parent.parent
 KILLS = 20

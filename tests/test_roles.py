@@ -11,11 +11,17 @@ from clinometer.errors import ModelError, SpecError
 from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ClassifyAnswer, ModelSpec
-from clinometer.workflows import check_spec, start_audit, verify_audit
-from clinometer.workflows.plans import all_models, players_of, with_roles
+from clinometer.workflows import plans
+from clinometer.workflows.checks import check_spec
+from clinometer.workflows.plans import all_models, players_of, probes_of
+from tests.runs import start_audit, verify_audit
 
 sys.path.insert(0, str(Path(__file__).parent / "probes"))
 from fake_generator import encoder, generator, roles, scorer, write_attribute
+
+
+def with_roles(spec):
+    return plans.with_roles(spec, probes_of(spec))
 
 
 def spec(**roles):
@@ -67,7 +73,7 @@ def test_a_run_keeps_who_played_and_resumes_with_them(tmp_path, options):
     run = clinometer.audit(generator(), probes="counterfactual", options=options, roles=roles(), folder=folder)
     assert [info.name for info in run.models] == ["writer"]
     # by the name of the role, then as they were given
-    assert [info.name for info in run.beside] == ["encoder", "words", "half"]
+    assert [info.name for info in run.folder.assistants] == ["encoder", "words", "half"]
     assert verify_audit(run).problems == ()
 
     (part,) = folder.glob("records/*/*/scores-2/part-*")
@@ -104,7 +110,7 @@ def test_a_model_may_be_audited_and_play_a_part(tmp_path, options):
     players = roles(scorer=[scorer(), both])
     run = clinometer.audit(both, probes="counterfactual", options=options, roles=players, folder=tmp_path / "run")
     assert [info.name for info in run.models] == ["both"]
-    assert [info.name for info in run.beside] == ["encoder", "words"]
+    assert [info.name for info in run.folder.assistants] == ["encoder", "words"]
     assert verify_audit(run).problems == ()
     assert "<td><bdi>audited, scorer</bdi></td>" in run.report_path.read_text()
 
@@ -121,7 +127,7 @@ def test_everyone_is_named_once():
 def test_start_audit_checks_roles_before_models_are_loaded(tmp_path):
     with pytest.raises(SpecError, match="name at least 2"):
         start_audit(spec(scorer=["no/such-model"]), tmp_path / "run")
-    check_spec(with_roles(spec()))
+    check_spec(with_roles(spec()), probes_of(spec()))
 
 
 def test_one_model_cannot_play_a_part_twice():

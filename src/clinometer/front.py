@@ -13,14 +13,24 @@ from clinometer.engine import Progress
 from clinometer.errors import InputError, SpecError
 from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
-from clinometer.probes import get_probe
-from clinometer.report import ProbeText
-from clinometer.report import write_report as _write_report
+from clinometer.probes.protocol import Probe
+from clinometer.results import Run
 from clinometer.spec import build
 from clinometer.store import RunFolder
 from clinometer.store.atomic import write_atomically
 from clinometer.types import SPEC_VERSION, AuditSpec, Dtype, ModelSpec, Profile
-from clinometer.workflows import Execution, Verification, probes_for, resume_audit, start_audit, verify_audit
+from clinometer.workflows import (
+    AuditRequest,
+    Execution,
+    ResumeRequest,
+    Verification,
+    VerifyRequest,
+    probes_for,
+    report_run,
+    run_audit,
+    run_resume,
+    run_verify,
+)
 from clinometer.workflows.checkpoints import audit_beside, check_audit, short_name, working_in
 
 if TYPE_CHECKING:
@@ -43,7 +53,7 @@ MITIGATION_PROBES: Mapping[str, tuple[str, ...]] = {
 def audit(
     models: Auditable | Iterable[Auditable],
     *,
-    probes: str | Iterable[str] | None = None,
+    probes: str | Probe | Iterable[str | Probe] | None = None,
     profile: Profile = "standard",
     seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -51,29 +61,37 @@ def audit(
     folder: str | Path | None = None,
     execution: Execution | None = None,
     progress: Progress | None = None,
-) -> RunFolder:
-    """Audit one or more models and write the report.
+) -> Run:
+    """Audit one or more models, write the report and return what was found.
 
     A model is a hub id, a folder, a built-in name, a `ModelSpec`, or any object that follows
-    `clinometer.models.protocols` (see `clinometer.models.fake`). `roles` name models that take part without being
-    audited, such as the classifiers that score generated text. Without `probes`, every audit that
-    can ask one of the models is run; without
-    `folder`, the run goes to `runs/`, named by date, model and profile.
+    `clinometer.models.protocols` (see `clinometer.models.fake`). A probe is the name of an audit, or an object
+    that follows `clinometer.probes.protocol`; without `probes`, every audit that can ask one of the models is run.
+    `roles` name models that take part without being audited, such as the classifiers that score generated text.
+    Without `folder`, the run goes to `runs/`, named by date, model and profile.
     """
     single = isinstance(models, (str, ModelSpec)) or hasattr(models, "info")
     given = [cast(Auditable, models)] if single else list(cast(Iterable[Auditable], models))
+    if probes is None or isinstance(probes, str) or not isinstance(probes, Iterable):
+        named = [] if probes is None else [probes]
+    else:
+        named = list(probes)
     spec, loaded = _spec(
         given,
-        probes=[probes] if isinstance(probes, str) else probes,
+        probes=None if probes is None else [each if isinstance(each, str) else each.name for each in named],
         profile=profile,
         seed=seed,
         options=options,
         roles=roles,
     )
-    place = Path(folder) if folder is not None else Path("runs") / run_name(spec)
-    run = start_audit(spec, place, loaded=loaded, execution=execution, progress=progress)
-    write_report(run)
-    return run
+    request = AuditRequest(
+        spec=spec,
+        folder=Path(folder) if folder is not None else Path("runs") / run_name(spec),
+        models=loaded,
+        probes=tuple(each for each in named if not isinstance(each, str)),
+        execution=execution or Execution(),
+    )
+    return run_audit(request, progress=progress)
 
 
 def mitigate(
@@ -94,7 +112,7 @@ def mitigate(
     execution: Execution | None = None,
     dtype: Dtype = "auto",
     progress: Progress | None = None,
-) -> RunFolder:
+) -> Run:
     """Train a model to depend less on an attribute, once for each method and strength, and audit before and after.
 
     `model` is a causal or masked model by name; `attribute` one of ours, or your own in `attribute_file`. Strength
@@ -142,9 +160,7 @@ def mitigate(
             dtype=dtype,
             progress=progress,
         )
-        run = audit_beside(spec, place, execution=execution, loaded=loaded, progress=progress)
-    write_report(run)
-    return run
+        return audit_beside(spec, place, execution=execution, loaded=loaded, progress=progress)
 
 
 def write_held_out(place: Path, text: str) -> None:
@@ -172,39 +188,45 @@ def mitigation_options(
 
 
 def resume(
-    run: RunFolder | str | Path,
+    run: Run | RunFolder | str | Path,
     *,
     models: Sequence[Model] = (),
+    probes: Sequence[Probe] = (),
     execution: Execution | None = None,
     progress: Progress | None = None,
-) -> RunFolder:
-    """Complete a run that was stopped, and write its report. `models` are those that only exist in memory."""
-    folder = run if isinstance(run, RunFolder) else open_run(run)
-    loaded = {model.info.name: model for model in models}
-    resume_audit(folder, loaded=loaded, execution=execution, progress=progress)
-    write_report(folder)
-    return folder
+) -> Run:
+    """Complete a run that was stopped, and write its report.
+
+    `models` and `probes` are those that only exist in memory.
+    """
+    request = ResumeRequest(
+        run=_folder(run),
+        models={model.info.name: model for model in models},
+        probes=tuple(probes),
+        execution=execution or Execution(),
+    )
+    return run_resume(request, progress=progress)
 
 
-def open_run(path: str | Path) -> RunFolder:
-    """Open a run folder to read its records and findings."""
-    return RunFolder.open(Path(path))
+def open_run(path: str | Path) -> Run:
+    """Open a run folder to read its findings and records."""
+    return Run(RunFolder.open(Path(path)))
 
 
-def verify(run: RunFolder | str | Path) -> Verification:
+def verify(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -> Verification:
     """Check the checksums of a run, and that its findings follow from its records."""
-    return verify_audit(run if isinstance(run, RunFolder) else open_run(run))
+    return run_verify(VerifyRequest(run=_folder(run), probes=tuple(probes)))
 
 
-def write_report(run: RunFolder) -> Path:
-    """Write the run's HTML report from its records and findings."""
-    texts = {}
-    for found in run.read_findings():
-        probe = get_probe(found.probe)
-        texts[found.probe] = ProbeText(
-            title=probe.title, question=probe.question, paper=probe.paper, data=probe.sources
-        )
-    return _write_report(run, probes=texts)
+def write_report(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -> Path:
+    """Write the run's HTML report from its records and findings, and return where it is."""
+    return report_run(_folder(run), probes={probe.name: probe for probe in probes})
+
+
+def _folder(run: Run | RunFolder | str | Path) -> RunFolder:
+    if isinstance(run, Run):
+        return run.folder
+    return run if isinstance(run, RunFolder) else RunFolder.open(Path(run))
 
 
 def run_name(spec: AuditSpec) -> str:

@@ -262,8 +262,9 @@ class FindingTable:
 
     name: str  # a file name: lower case, digits and underscores
     title: str
-    caption: str  # what the estimate is, what the interval resamples, what p tests, what q is corrected over
-    rows: tuple[Finding, ...]
+    # what the estimate is, what the interval resamples, what p tests, what q is corrected over
+    caption: str = field(repr=False)
+    rows: tuple[Finding, ...] = field(repr=False)  # thousands
     version: int = 1  # of the estimator: raised when the same records give other numbers
 
 
@@ -315,7 +316,8 @@ class Findings:
     """All that one probe concludes from the records of a run."""
 
     probe: str
-    tables: tuple[FindingTable, ...]
-    figures: tuple[Figure, ...]
-    notices: tuple[Notice, ...] = ()
+    tables: tuple[FindingTable, ...] = field(repr=False)
+    figures: tuple[Figure, ...] = field(repr=False)
+    notices: tuple[Notice, ...] = field(default=(), repr=False)
     headlines: tuple[str, ...] = ()  # what was found, in plain sentences, each with its interval
+    release: str = ""  # of Clinometer: who chose the words

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from clinometer.engine import RequestIdentity
+from clinometer.engine import KEY_VERSION, RequestIdentity
 from clinometer.types import Fill, ModelInfo, NextWord
 
 INFO = ModelInfo(
@@ -20,8 +20,8 @@ INFO = ModelInfo(
 REQUEST = Fill(text="The [MASK] works.", words=("man", "woman"))
 
 
-def key(info=INFO, request=REQUEST):
-    return RequestIdentity(info).key(request)
+def key(info=INFO, request=REQUEST, version=KEY_VERSION):
+    return RequestIdentity(info, version=version).key(request)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,9 @@ def test_text_cannot_be_moved_across_fields():
 
 def test_keys_are_the_same_in_every_process():
     # a fixed value: a key that depended on hash randomisation would make every record useless after a restart
-    assert key().hex() == "9cefde0487fd5fb19983d41afe818ec2"
+    assert key().hex() == "1994d779271fbd91ccd4b752faf9ce2a"
+    # as runs of format 1 have them
+    assert key(version=1).hex() == "9cefde0487fd5fb19983d41afe818ec2"
 
 
 def test_lone_surrogates_have_a_key():

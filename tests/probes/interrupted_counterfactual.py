@@ -9,11 +9,12 @@ import time
 from pathlib import Path
 
 from fake_generator import encoder, generator, scorer
+from tests.runs import resume_audit, start_audit
 
 from clinometer.models.callable_scorer import CallableScorer
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelSpec
-from clinometer.workflows import Execution, resume_audit, start_audit
+from clinometer.workflows import Execution
 
 
 def spec(attribute_file):

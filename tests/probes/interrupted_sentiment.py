@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 from tests.interrupted_run import treacherous
+from tests.runs import resume_audit, start_audit
 
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelSpec
-from clinometer.workflows import Execution, resume_audit, start_audit
+from clinometer.workflows import Execution
 
 
 def spec(reviews, words):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from clinometer.errors import StoreError
-from clinometer.store import RunFolder, same_findings
+from clinometer.store import RunFolder, compare_findings
 from clinometer.store.findings import findings_digest
 from clinometer.types import Figure, Finding, Findings, FindingTable, Notice
 
@@ -142,6 +142,7 @@ def changed(**values):
 
 LAST_BIT = findings(changed(estimate=math.nextafter(1 / 3, 1)))
 SIGN_OF_ZERO = findings(changed(low=0.0))
+OTHER_PROBE = findings(TABLE, probe="stigma")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ SIGN_OF_ZERO = findings(changed(low=0.0))
         findings(changed(labels={**TABLE.rows[0].labels, "word": "nurse"})),
         findings(dataclasses.replace(TABLE, rows=TABLE.rows[::-1])),
         findings(dataclasses.replace(TABLE, caption="")),
-        findings(TABLE, probe="stigma"),
+        OTHER_PROBE,
         findings(),
         dataclasses.replace(findings(TABLE), figures=()),
         dataclasses.replace(findings(TABLE), notices=()),
@@ -165,7 +166,34 @@ SIGN_OF_ZERO = findings(changed(low=0.0))
 def test_the_digest_sees_every_change(other):
     assert findings_digest([other]) != findings_digest([findings(TABLE)])
     # what another processor rounds otherwise is the same finding; whatever a reader would notice is not
-    assert same_findings(findings(TABLE), other) == (other in (LAST_BIT, SIGN_OF_ZERO))
+    compared = compare_findings(findings(TABLE), other)
+    assert compared.versions == ()
+    assert (compared.numbers + compared.wording == ()) == (other in (LAST_BIT, SIGN_OF_ZERO, OTHER_PROBE))
+
+
+def test_numbers_words_and_versions_are_told_apart():
+    stored = findings(TABLE)
+    reworded = compare_findings(stored, findings(dataclasses.replace(TABLE, caption="other words")))
+    assert reworded.numbers == reworded.versions == ()
+    assert reworded.wording == (f"the title or caption of table {TABLE.name!r}",)
+    (wrong,) = compare_findings(stored, findings(changed(estimate=0.5))).numbers
+    assert wrong == f"table {TABLE.name!r}, row 1, estimate: {1 / 3} is stored, 0.5 follows"
+    newer = compare_findings(stored, findings(dataclasses.replace(changed(estimate=0.5), version=2)))
+    assert newer.numbers == ()  # another estimator may give another number
+    assert "version 1 of its estimator, this release has version 2" in newer.versions[0]
+    # a table that another release did not have is no damage; one that this release should have written is
+    fewer = findings()
+    assert compare_findings(fewer, stored).numbers
+    older = dataclasses.replace(fewer, release="0.0")
+    assert compare_findings(older, stored).numbers == ()
+    assert compare_findings(older, stored).versions
+
+
+def test_versions_and_release_survive_the_disk(run):
+    written = dataclasses.replace(findings(dataclasses.replace(TABLE, version=3)), release="9.9")
+    run.write_findings(written)
+    (read,) = run.read_findings()
+    assert (read.release, read.tables[0].version) == ("9.9", 3)
 
 
 def test_the_digest_of_several_probes_does_not_depend_on_their_order(run):

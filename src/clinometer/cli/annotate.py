@@ -79,9 +79,9 @@ def export(
     refuse_existing(out, beside)
     items: Sequence[Item]
     if source.is_dir():
-        from clinometer.front import open_run
+        from clinometer.store import RunFolder
 
-        items = items_from_run(open_run(source), kind=each, probe=probe, stage=stage, model=model)
+        items = items_from_run(RunFolder.open(source), kind=each, probe=probe, stage=stage, model=model)
     else:
         if given := [
             name for name, value in (("--probe", probe), ("--stage", stage), ("--model", model)) if value

@@ -15,4 +15,5 @@ BatchTokensOption = Annotated[
 CacheOption = Annotated[
     Path | None, typer.Option(help="A folder of answers shared between runs.", show_default=False)
 ]
+ExecutorOption = Annotated[str, typer.Option(help="Who runs the batches: local, or what a package registers.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]

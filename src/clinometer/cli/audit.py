@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from clinometer.cli.arguments import BatchTokensOption, CacheOption, DeviceOption, QuietOption
+from clinometer.cli.arguments import BatchTokensOption, CacheOption, DeviceOption, ExecutorOption, QuietOption
 from clinometer.errors import SpecError
 
 
@@ -84,6 +84,7 @@ def audit(
     device: DeviceOption = "auto",
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
+    executor: ExecutorOption = "local",
     quiet: QuietOption = False,
 ) -> None:
     """Audit language models and write a report."""
@@ -126,10 +127,9 @@ def audit(
 
     from clinometer.cli.finish import finish_run
     from clinometer.front import run_name
-    from clinometer.workflows import Execution, start_audit
+    from clinometer.workflows import AuditRequest, Execution, run_audit
 
     place = out if out is not None else Path("runs") / run_name(wanted)
-    execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache)
-    finish_run(
-        place, lambda progress: start_audit(wanted, place, execution=execution, progress=progress), quiet=quiet
-    )
+    execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
+    request = AuditRequest(spec=wanted, folder=place, execution=execution)
+    finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)

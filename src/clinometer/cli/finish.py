@@ -10,25 +10,23 @@ import typer
 
 from clinometer.cli.progress import show_progress
 from clinometer.engine import Progress
-from clinometer.front import write_report
-from clinometer.store import RunFolder
+from clinometer.results import Run
 
 
-def finish_run(place: Path, work: Callable[[Progress], RunFolder], *, quiet: bool) -> None:
+def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> None:
     """Do the work; on Ctrl-C say how to go on."""
     try:
         with show_progress(quiet=quiet) as progress:
             run = work(progress)
-            report = write_report(run)
     except KeyboardInterrupt:
         again = f"continue with: clinometer resume {place}" if place.exists() else "nothing was written"
         print(f"\nclinometer: stopped; {again}", file=sys.stderr)
         raise typer.Exit(130) from None
-    for found in run.read_findings():
+    for found in run.findings:
         print(f"\n{found.probe}")
         for line in found.headlines:
             print(f"  {line}")
         for notice in found.notices:
             if notice.level == "warning":  # the rest is in the report
                 print(f"  warning: {notice.text}")
-    print(f"\nrun     {run.path}\nreport  {report}")
+    print(f"\nrun     {run.path}\nreport  {run.report_path}")

@@ -52,7 +52,8 @@ class _Lines:
         self._did = "asked" if unit == "request" else f"{unit}s"
         self._start = self._last = time.monotonic()
         kept = f", {done:,} already recorded" if done else ""
-        _say(f"{label}: {total:,} {unit}{'s' if total != 1 else ''}{kept}")
+        count = f"{total:,} {unit}{'s' if total != 1 else ''}" if total else f"more {unit}s than one window"
+        _say(f"{label}: {count}{kept}")
 
     def advance(self, count: int) -> None:
         self._fresh += count
@@ -60,9 +61,12 @@ class _Lines:
         if now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
             rate = self._fresh / (now - self._start)
-            left = (self._total - self._done - self._fresh) / rate if rate else 0.0
             done = self._done + self._fresh
-            _say(f"{self._label}: {done:,}/{self._total:,}, {_rate(rate)}, {_duration(left)} left")
+            if self._total:
+                left = (self._total - done) / rate if rate else 0.0
+                _say(f"{self._label}: {done:,}/{self._total:,}, {_rate(rate)}, {_duration(left)} left")
+            else:
+                _say(f"{self._label}: {done:,}, {_rate(rate)}")
 
     def end(self) -> None:
         seconds = time.monotonic() - self._start
@@ -98,7 +102,7 @@ class _Bar:
 
     def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
         self._fresh, self._start = 0, time.monotonic()
-        self._task = self._progress.add_task(label, total=total, completed=done, rate="")
+        self._task = self._progress.add_task(label, total=total or None, completed=done, rate="")
 
     def advance(self, count: int) -> None:
         self._fresh += count

@@ -18,10 +18,11 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a run again from its records and findings; needs no model."""
-    from clinometer.front import open_run, write_report
+    from clinometer.store import RunFolder
+    from clinometer.workflows import report_run
 
-    folder = open_run(run)
-    print(write_report(folder))
+    folder = RunFolder.open(run)
+    print(report_run(folder))
     if figures is not None:
         from clinometer.report import save_figures
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from clinometer.cli.arguments import BatchTokensOption, CacheOption, DeviceOption, QuietOption, RunArgument
+from clinometer.cli.arguments import (
+    BatchTokensOption,
+    CacheOption,
+    DeviceOption,
+    ExecutorOption,
+    QuietOption,
+    RunArgument,
+)
 
 
 def resume(
@@ -10,13 +17,14 @@ def resume(
     device: DeviceOption = "auto",
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
+    executor: ExecutorOption = "local",
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; what is recorded is kept."""
     from clinometer.cli.finish import finish_run
-    from clinometer.front import open_run
-    from clinometer.workflows import Execution, resume_audit
+    from clinometer.store import RunFolder
+    from clinometer.workflows import Execution, ResumeRequest, run_resume
 
-    folder = open_run(run)
-    execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache)
-    finish_run(run, lambda progress: resume_audit(folder, execution=execution, progress=progress), quiet=quiet)
+    execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
+    request = ResumeRequest(run=RunFolder.open(run), execution=execution)
+    finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)

@@ -9,10 +9,12 @@ from clinometer.cli.arguments import RunArgument
 
 def verify(run: RunArgument) -> None:
     """Check a run's checksums and recompute its findings from its records; needs no model."""
-    from clinometer.front import open_run
-    from clinometer.front import verify as verify_run
+    from clinometer.store import RunFolder
+    from clinometer.workflows import VerifyRequest, run_verify
 
-    result = verify_run(open_run(run))
+    result = run_verify(VerifyRequest(run=RunFolder.open(run)))
+    for note in result.notes:
+        print(f"note: {note}")
     for problem in result.problems:
         print(problem)
     if result.problems:

@@ -2,17 +2,19 @@
 
 from clinometer.engine.batching import WINDOW, default_budget
 from clinometer.engine.cache import AnswerCache
-from clinometer.engine.executor import Answered, Batch, Executor, LocalExecutor
-from clinometer.engine.identity import RequestIdentity
+from clinometer.engine.executor import Answered, Batch, Executor, ExecutorFactory, LocalExecutor, get_executor
+from clinometer.engine.identity import KEY_VERSION, RequestIdentity
 from clinometer.engine.progress import Progress, Silent
 from clinometer.engine.stage import Worker, count_missing, run_stage
 
 __all__ = [
+    "KEY_VERSION",
     "WINDOW",
     "AnswerCache",
     "Answered",
     "Batch",
     "Executor",
+    "ExecutorFactory",
     "LocalExecutor",
     "Progress",
     "RequestIdentity",
@@ -20,5 +22,6 @@ __all__ = [
     "Worker",
     "count_missing",
     "default_budget",
+    "get_executor",
     "run_stage",
 ]

@@ -1,4 +1,4 @@
-"""Who runs the batches: here, the process that has the model."""
+"""Who runs the batches: by default, the process that has the model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from clinometer.errors import ModelError
+from clinometer.errors import ModelError, SpecError, nearest
 from clinometer.models.protocols import METHODS, CanLaunch, Model
-from clinometer.types import Answer, Request
+from clinometer.plugins import EXECUTORS, entry_points, load_plugin
+from clinometer.types import Answer, ModelSpec, Request
 
 # How many batches a GPU is given ahead. It works through them while the next window is planned, which takes longer
 # than one batch; a run that is killed loses them.
 _AHEAD = 8
+
+LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Batch:
     """Requests of one kind that are answered together; `number` says which batch of the plan it is."""
 
     number: int
-    requests: tuple[Request, ...]
+    requests: Sequence[Request]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,31 @@ class Executor(Protocol):
     """Answers batches, in any order."""
 
     def run(self, batches: Iterable[Batch]) -> Iterator[Answered]: ...
+
+
+class ExecutorFactory(Protocol):
+    """Provides the executor of one model: `Execution(executor=…)` takes one, or the name of one."""
+
+    def __call__(self, model: Model, *, spec: ModelSpec, device: str) -> Executor:
+        """Return who answers for the model; `spec` and `device` are for those who load it again elsewhere."""
+        ...
+
+
+def local_executor(model: Model, *, spec: ModelSpec, device: str) -> Executor:
+    """Answer in this process, on the model that is loaded here."""
+    return LocalExecutor(model)
+
+
+def get_executor(chosen: str | ExecutorFactory) -> ExecutorFactory:
+    """Return the factory of that name: "local", or what a package registers as `clinometer.executors`."""
+    if not isinstance(chosen, str):
+        return chosen
+    if chosen == LOCAL:
+        return local_executor
+    if chosen not in entry_points(EXECUTORS):
+        raise SpecError(f"no executor {chosen!r}; {nearest(chosen, [LOCAL, *entry_points(EXECUTORS)])}")
+    factory: ExecutorFactory = load_plugin(EXECUTORS, chosen)
+    return factory
 
 
 class LocalExecutor:

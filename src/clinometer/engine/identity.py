@@ -14,6 +14,8 @@ from clinometer.models.protocols import METHODS
 from clinometer.types import ModelInfo, Request
 
 KEY_BYTES = 16
+# Of the keys: raised when the same request is hashed otherwise. A run says which version its keys have.
+KEY_VERSION = 2
 _KEPT_CONTEXTS = 1_024
 _ALL_BUT_CONTEXT: dict[type, Callable[[Any], Any]] = {
     kind: attrgetter(*(field.name for field in dataclasses.fields(kind) if field.name != "context"))
@@ -28,8 +30,10 @@ class RequestIdentity:
     same. Batch size, worker and device are left out: they may not change an answer.
     """
 
-    def __init__(self, info: ModelInfo) -> None:
-        fields = (info.weights, info.tokenizer, info.dtype, info.code, sorted(info.settings.items()))
+    def __init__(self, info: ModelInfo, *, version: int = KEY_VERSION) -> None:
+        fields: list[Any] = [info.weights, info.tokenizer, info.dtype, info.code, sorted(info.settings.items())]
+        if version > 1:
+            fields.insert(0, version)
         self._model = hashlib.blake2b(json.dumps(fields).encode(), digest_size=KEY_BYTES)
         # one context stands before thousands of texts, and is longer than they are: it is hashed once for all
         self._begun = functools.lru_cache(maxsize=_KEPT_CONTEXTS)(self._begin)

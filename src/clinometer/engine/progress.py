@@ -9,7 +9,7 @@ class Progress(Protocol):
     """Listens to the work of a run, or of a training, which counts in steps."""
 
     def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
-        """A stage starts: `done` of its `total` requests are already recorded."""
+        """A stage starts: `done` of its `total` requests are already recorded; a total of 0 is unknown."""
         ...
 
     def advance(self, count: int) -> None:

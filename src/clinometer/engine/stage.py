@@ -63,7 +63,7 @@ class _Asked:
 
     window: _Window
     keys: Sequence[bytes]
-    requests: tuple[Request, ...]
+    requests: Sequence[Request]
 
 
 def count_missing(items: Iterable[Item], *, identity: RequestIdentity, done: Done) -> int:
@@ -126,7 +126,7 @@ def _planned(window: _Window, worker: Worker, *, known: Set[bytes] = frozenset()
     for batch in plan_batches(worker.model.cost(requests), budget=worker.batch_tokens):
         some = [keys[position] for position in batch]
         if not window.missing.isdisjoint(some):
-            yield _Asked(window, some, tuple([requests[position] for position in batch]))
+            yield _Asked(window, some, [requests[position] for position in batch])
 
 
 def _answered(

@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from clinometer.errors import SpecError, nearest
+from clinometer.plugins import PROBES as GROUP
+from clinometer.plugins import entry_points, load_plugin
 
 if TYPE_CHECKING:
     from clinometer.probes.protocol import Probe
@@ -31,16 +33,24 @@ def _load(module: str) -> Probe:
 
 
 class _Registry(Mapping[str, "Probe"]):
-    """All audits; a value is imported when it is read."""
+    """All audits, ours and those that packages register; a value is imported when it is read."""
 
     def __getitem__(self, name: str) -> Probe:
-        return _load(_MODULES[name])
+        if name in _MODULES:
+            return _load(_MODULES[name])
+        probe: Probe = load_plugin(GROUP, name)
+        if probe.name != name:
+            raise SpecError(f"the audit registered as {name!r} calls itself {probe.name!r}; the two must agree")
+        return probe
+
+    def __contains__(self, name: object) -> bool:
+        return name in list(self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
+        return iter(dict.fromkeys([*_MODULES, *entry_points(GROUP)]))
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return len(list(iter(self)))
 
 
 PROBES: Mapping[str, Probe] = _Registry()

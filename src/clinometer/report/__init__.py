@@ -1,5 +1,6 @@
 """One self-contained HTML page, and figures for papers, from the folder of a run. Never torch."""
 
+from clinometer.report.charts import altair_chart
 from clinometer.report.page import Evidence, Exchange, ProbeText, ReportPage
 from clinometer.report.rendering import render
 from clinometer.report.saving import save_figures
@@ -10,6 +11,7 @@ __all__ = [
     "Exchange",
     "ProbeText",
     "ReportPage",
+    "altair_chart",
     "read_page",
     "render",
     "save_figures",

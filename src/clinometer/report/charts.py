@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
 
+from clinometer.errors import InputError, nearest
 from clinometer.report.chart_style import config, letters, shortened
-from clinometer.report.colours import Colours
+from clinometer.report.colours import PAPER, Colours
 from clinometer.report.marks import NUMBERED_CELLS, Marks
 from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData, plot_data
 from clinometer.report.rounding import json_number, label_text
@@ -95,6 +97,30 @@ def chart(figure: Figure, table: FindingTable, *, colours: Colours, width: int |
         gutter=painter.gutter(),
         legend_entry=painter.legend_entry(),
     )
+
+
+def altair_chart(
+    figure: Figure, table: FindingTable, *, choices: Mapping[str, LabelValue] | None = None, width: int = 600
+) -> Any:
+    """Return the figure as an Altair chart with its rows; `choices` choose where the page has menus.
+
+    Without a choice a menu shows its first value.
+    """
+    values = plot_data(figure, table).values
+    for menu, value in (choices or {}).items():
+        if menu not in figure.menus:
+            raise InputError(f"figure {figure.name!r} has no choice of {menu!r}; {nearest(menu, figure.menus)}")
+        if value not in values.get(menu, ()):
+            known = ", ".join(map(repr, values.get(menu, ())))
+            raise InputError(f"figure {figure.name!r} has no {menu} = {value!r}; it has {known or 'no rows'}")
+    first = {menu: values[menu][0] for menu in figure.menus if values.get(menu)}
+    chosen = replace(figure, filters={**figure.filters, **first, **(choices or {})}, menus=())
+    drawn = chart(chosen, table, colours=PAPER, width=width)
+    if not drawn.drawn:
+        raise InputError(
+            f"figure {figure.name!r} has nothing to draw: no row of table {table.name!r} has an estimate"
+        )
+    return alt.Chart.from_dict(drawn.whole(), validate=False)
 
 
 def _without_lone_row(figure: Figure, data: PlotData) -> tuple[Figure, str]:

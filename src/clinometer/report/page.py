@@ -54,7 +54,7 @@ class ReportPage:
     findings: tuple[Findings, ...]
     spec: str
     provenance: Mapping[str, Any]
-    beside: tuple[ModelInfo, ...] = ()  # models that take part without being audited
+    assistants: tuple[ModelInfo, ...] = ()  # models that take part without being audited
     roles: Mapping[str, str] = field(default_factory=dict)  # model -> the parts that it plays: "scorer", …
     evidence: Mapping[str, Mapping[str, Evidence]] = field(default_factory=dict)  # probe -> figure -> prompts
     files: Mapping[str, Mapping[str, str]] = field(

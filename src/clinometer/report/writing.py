@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,35 +14,48 @@ from clinometer.errors import StoreError
 from clinometer.report.evidence import check_evidence_filter, exchanges, matching, spread, with_tags
 from clinometer.report.page import Evidence, Exchange, ProbeText, ReportPage
 from clinometer.report.rendering import render
-from clinometer.store import RunFolder, StageKey, write_atomically
+from clinometer.store import RunFolder, StageKey, findings_digest, write_atomically
 from clinometer.types import Figure, Findings
 
 PROMPTS = 60  # shown behind each figure
 
 
-def write_report(run: RunFolder, *, probes: Mapping[str, ProbeText]) -> Path:
+def write_report(
+    run: RunFolder,
+    *,
+    probes: Mapping[str, ProbeText],
+    findings: Sequence[Findings] | None = None,
+    roles: Mapping[str, Sequence[str]] | None = None,
+) -> Path:
     """Write the report of a run into its folder and return where it is.
 
-    `probes` says how each probe introduces itself; one that is not named is shown under its bare name.
+    `probes` says how each probe introduces itself; one that is not named is shown under its bare name. `findings`
+    are those of the run where they are in memory; `roles` those of a run whose folder does not tell them.
     """
-    html = render(read_page(run, probes=probes))
+    html = render(read_page(run, probes=probes, findings=findings, roles=roles))
     write_atomically(run.report_path, html.encode("utf-8", "replace"), run=run.path)
     return run.report_path
 
 
-def read_page(run: RunFolder, *, probes: Mapping[str, ProbeText]) -> ReportPage:
+def read_page(
+    run: RunFolder,
+    *,
+    probes: Mapping[str, ProbeText],
+    findings: Sequence[Findings] | None = None,
+    roles: Mapping[str, Sequence[str]] | None = None,
+) -> ReportPage:
     """Read from the run folder all that its report shows."""
-    found = run.read_findings()
+    found = tuple(run.read_findings() if findings is None else findings)
     spec = _parsed_spec(run)
     return ReportPage(
         run_id=run.run_id,
         created=_date(run.provenance.get("created")),
         profile=str(spec.get("profile", "standard")),
         seed=str(spec.get("seed", 0)),
-        digest=run.findings_digest(),
+        digest=findings_digest(found),
         models=run.models,
-        beside=run.beside,
-        roles=_roles(run, spec),
+        assistants=run.assistants,
+        roles=_roles(run, run.roles if roles is None else roles),
         probes=probes,
         findings=found,
         spec=run.spec,
@@ -57,19 +70,17 @@ def read_page(run: RunFolder, *, probes: Mapping[str, ProbeText]) -> ReportPage:
     )
 
 
-def _roles(run: RunFolder, spec: Mapping[str, Any]) -> dict[str, str]:
-    """Say what each model does in the run; a folder is named by its last part, or with its dtype."""
-    players = {role: [model["name"] for model in models] for role, models in spec.get("roles", {}).items()}
-    found = {}
-    for info in (*run.models, *run.beside):
-        parts = ["audited"] if info in run.models else []
-        parts += [role for role, names in players.items() if any(_is_named(info.name, name) for name in names)]
-        found[info.name] = ", ".join(parts)
-    return found
-
-
-def _is_named(label: str, name: str) -> bool:
-    return label.partition(" (")[0] in (name.partition(" (")[0], PurePath(name).name)
+def _roles(run: RunFolder, roles: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Say what each model does in the run."""
+    return {
+        info.name: ", ".join(
+            [
+                *(["audited"] if info in run.models else []),
+                *(role for role, names in roles.items() if info.name in names),
+            ]
+        )
+        for info in (*run.models, *run.assistants)
+    }
 
 
 def _parsed_spec(run: RunFolder) -> dict[str, Any]:

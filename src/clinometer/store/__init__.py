@@ -2,22 +2,27 @@
 
 from clinometer.store.atomic import write_atomically
 from clinometer.store.done import Done
-from clinometer.store.findings import same_findings
+from clinometer.store.findings import Comparison, compare_findings, findings_digest, table_frame
 from clinometer.store.names import StageKey
 from clinometer.store.parts import DamagedPart
-from clinometer.store.run import INPUTS, RunFolder, refuse_occupied
+from clinometer.store.run import FORMAT, INPUTS, RunFolder, RunModels, refuse_occupied
 from clinometer.store.schema import Row
 from clinometer.store.writer import RecordWriter
 
 __all__ = [
+    "FORMAT",
     "INPUTS",
+    "Comparison",
     "DamagedPart",
     "Done",
     "RecordWriter",
     "Row",
     "RunFolder",
+    "RunModels",
     "StageKey",
+    "compare_findings",
+    "findings_digest",
     "refuse_occupied",
-    "same_findings",
+    "table_frame",
     "write_atomically",
 ]

@@ -70,7 +70,9 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make renames within a folder durable."""
+    """Make renames within a folder durable; Windows has no such thing to do, and cannot open a folder."""
+    if os.name == "nt":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -9,10 +9,10 @@ The index is written last: after a kill in between, its checksums tell that the 
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import io
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,15 @@ def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
     remove_leftovers(folder)
     index = {
         "probe": findings.probe,
+        "release": findings.release,
         "tables": [
-            {"name": t.name, "title": t.title, "caption": t.caption, "labels": _label_names(t)}
+            {
+                "name": t.name,
+                "version": t.version,
+                "title": t.title,
+                "caption": t.caption,
+                "labels": _label_names(t),
+            }
             for t in findings.tables
         ],
         "figures": findings.figures,
@@ -76,6 +83,7 @@ def read_findings(folder: Path) -> Findings:
                     title=table["title"],
                     caption=table["caption"],
                     rows=_rows(files[f"{table['name']}.parquet"], labels=table["labels"]),
+                    version=int(table.get("version", 1)),  # runs of format 1 know no versions
                 )
                 for table in index["tables"]
             ),
@@ -85,6 +93,7 @@ def read_findings(folder: Path) -> Findings:
             ),
             notices=tuple(Notice(**notice) for notice in index["notices"]),
             headlines=tuple(index["headlines"]),
+            release=str(index.get("release", "")),
         )
 
     return read_json(folder / INDEX, build)
@@ -108,31 +117,54 @@ def findings_digest(findings: Iterable[Findings]) -> str:
     return hashlib.sha256(to_json(content)).hexdigest()
 
 
-def same_findings(one: Findings, other: Findings) -> bool:
-    """Tell whether two conclusions agree, but for the last bits in which processors differ."""
-    if findings_digest([one]) == findings_digest([other]):
-        return True
-    words = [dataclasses.replace(each, tables=()) for each in (one, other)]
-    if words[0] != words[1] or len(one.tables) != len(other.tables):
-        return False
-    return all(_same_table(*tables) for tables in zip(one.tables, other.tables, strict=True))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Where stored findings differ from recomputed ones; a sentence for each place."""
+
+    numbers: tuple[str, ...]  # in tables that the same version of an estimator made
+    wording: tuple[str, ...]  # titles, captions, notices, headlines, figures
+    versions: tuple[str, ...]  # tables of another version of their estimator: nothing to compare
 
 
-def _same_table(one: FindingTable, other: FindingTable) -> bool:
-    if (one.name, one.title, one.caption, len(one.rows)) != (
-        other.name,
-        other.title,
-        other.caption,
-        len(other.rows),
-    ):
-        return False
-    mine, theirs = _columns(one), _columns(other)
-    return mine.keys() == theirs.keys() and all(
-        np.allclose(np.array(mine[name]), np.array(theirs[name]), rtol=1e-6, atol=1e-9, equal_nan=True)
-        if name in _NUMBERS
-        else mine[name] == theirs[name]
-        for name in mine
-    )
+def compare_findings(stored: Findings, computed: Findings) -> Comparison:
+    """Compare two conclusions of one probe; numbers agree but for the last bits in which processors differ."""
+    numbers: list[str] = []
+    versions: list[str] = []
+    wording = [
+        what for what in ("headlines", "notices", "figures") if getattr(stored, what) != getattr(computed, what)
+    ]
+    before, now = ({table.name: table for table in each.tables} for each in (stored, computed))
+    for name in dict.fromkeys([*before, *now]):
+        if name not in now or name not in before:
+            said = f"table {name!r} is {'stored, but does not follow' if name in before else 'missing'}"
+            (numbers if stored.release == computed.release else versions).append(said)
+        elif before[name].version != now[name].version:
+            versions.append(
+                f"table {name!r} was made by version {before[name].version} of its estimator, this release has "
+                f"version {now[name].version}"
+            )
+        else:
+            numbers += _number_differences(before[name], now[name])
+            if (before[name].title, before[name].caption) != (now[name].title, now[name].caption):
+                wording.append(f"the title or caption of table {name!r}")
+    return Comparison(numbers=tuple(numbers), wording=tuple(wording), versions=tuple(versions))
+
+
+def _number_differences(stored: FindingTable, computed: FindingTable) -> list[str]:
+    """Name the first place where two tables differ."""
+    mine, theirs = _columns(stored), _columns(computed)
+    where = f"table {stored.name!r}"
+    if len(stored.rows) != len(computed.rows) or mine.keys() != theirs.keys():
+        return [f"{where} has other rows or columns than follow from the records"]
+    for name in mine:
+        if name in _NUMBERS or isinstance(next(iter(mine[name]), ""), float):
+            same = np.isclose(np.array(mine[name]), np.array(theirs[name]), rtol=1e-6, atol=1e-9, equal_nan=True)
+        else:
+            same = np.array([a == b for a, b in zip(mine[name], theirs[name], strict=True)], dtype=np.bool_)
+        if not same.all():
+            row = int(np.flatnonzero(~same)[0])
+            return [f"{where}, row {row + 1}, {name}: {mine[name][row]} is stored, {theirs[name][row]} follows"]
+    return []
 
 
 def _label_names(table: FindingTable) -> list[str]:
@@ -185,6 +217,11 @@ def _to_arrow(table: FindingTable) -> pa.Table:
         )
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise StoreError(f"finding table {table.name!r} cannot be written: {error}") from error
+
+
+def table_frame(table: FindingTable) -> pl.DataFrame:
+    """Return a table as a frame: the labels in order, then estimate, low, high, p, q, n."""
+    return pl.DataFrame(_to_arrow(table))
 
 
 def _parquet(table: pa.Table) -> bytes:

@@ -3,50 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from clinometer.errors import RunLockedError, StoreError
+import filelock
+
+from clinometer.errors import RunLockedError
 from clinometer.store.atomic import explain_os_errors
 
 
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Hold the lock file until the block ends; raise RunLockedError with the pid of who holds it already.
+    """Hold the lock file until the block ends; raise RunLockedError with the pid of the process that holds it.
 
-    The kernel drops the lock when its process ends, however it ends: a file left behind never blocks. The file
+    The system drops the lock when its process ends, however it ends: a file left behind never blocks. The file
     stays, because removing it would let two processes lock two files of the same name.
     """
+    lock = filelock.FileLock(path, mode=0o666, thread_local=False)
     with explain_os_errors(f"the lock {path}", folder=path.parent, run=path.parent):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise StoreError(
-                    f"cannot lock {path}: {error.strerror}; put the run on a file system that can lock files"
-                ) from error
+            lock.acquire(blocking=False)
+        except filelock.Timeout:
             raise RunLockedError(
                 f"{path.parent} is in use by process {_holder(path)}; wait until it ends, or stop it"
             ) from None
+    try:
         # Ten bytes: on a full disk this may fail, and then the lock still holds, only without a name.
         with contextlib.suppress(OSError):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            path.write_text(f"{os.getpid()}\n", encoding="ascii")
         yield
     finally:
-        os.close(descriptor)
+        lock.release()
 
 
 def _holder(path: Path) -> str:
     """Return the pid in a lock file; it is written just after the lock is taken, so wait for it a little."""
     for _ in range(20):
-        if pid := path.read_text(errors="replace").strip():
-            return pid
+        with contextlib.suppress(OSError):  # Windows lets nobody else read a locked file
+            if pid := path.read_text(errors="replace").strip():
+                return pid
         time.sleep(0.01)
     return "(of unknown id)"

@@ -1,8 +1,8 @@
 """A run on disk: one folder with everything that was asked, answered and concluded.
 
 spec.toml         what the user wanted to know
-provenance.json   versions, checksums, seed, machine, and the run's own id; written last, it makes the folder a run
-models.json       the models that were asked
+provenance.json   format, versions, seed, machine, and the run's own id; written last, it makes the folder a run
+models.json       the models that were asked: those under audit, those that assist, and in which role
 inputs/           copies of the user's files that the spec names
 records/<probe>/<model>/<stage>/part-<turn>-<checksum>.parquet
 findings/<probe>/…
@@ -16,6 +16,7 @@ import datetime
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,33 @@ from clinometer.types import Findings, ModelInfo
 SPEC, PROVENANCE, MODELS, LOCK = "spec.toml", "provenance.json", "models.json", "run.lock"
 INPUTS = "inputs"
 
+# What the folder holds, and how. 1: models.json says "beside" and no roles, findings have no versions, keys no
+# version. It is still read.
+FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunModels:
+    """The models of a run: who is audited, who assists without being audited, and who plays which role."""
+
+    audited: tuple[ModelInfo, ...]
+    assistants: tuple[ModelInfo, ...] = ()
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # role -> names of models
+
 
 class RunFolder:
     """One run. Reading never changes anything; whoever writes holds `lock()`."""
 
-    def __init__(
-        self, path: Path, *, spec: str, provenance: dict[str, Any], models: Mapping[str, tuple[ModelInfo, ...]]
-    ) -> None:
+    def __init__(self, path: Path, *, spec: str, provenance: dict[str, Any], models: RunModels) -> None:
         self.path = path
         self.spec = spec
         self.provenance = provenance
-        self.models = models["audited"]
-        self.beside = models["beside"]  # who plays a part in an audit without being audited
+        self.models = models.audited
+        self.assistants = models.assistants
+        self.roles = models.roles
         self.run_id: str = provenance["run_id"]
+        self.format: int = provenance.get("format", 1)
+        self.key_version: int = provenance.get("key_version", 1)  # of the request keys in its records
         self._parts = PartReader(path / "records", run_id=self.run_id)
 
     @classmethod
@@ -58,8 +73,7 @@ class RunFolder:
         *,
         spec: str,
         provenance: Mapping[str, Any],
-        models: Sequence[ModelInfo],
-        beside: Sequence[ModelInfo] = (),
+        models: RunModels | Sequence[ModelInfo],
         inputs: Mapping[str, bytes] | None = None,
     ) -> RunFolder:
         """Start a run in a new or empty folder; raise InputError for any other, and touch nothing there.
@@ -67,18 +81,20 @@ class RunFolder:
         `inputs` are files by name that the spec refers to as `inputs/<name>`.
         """
         path = Path(path)
+        if not isinstance(models, RunModels):
+            models = RunModels(audited=tuple(models))
         refuse_occupied(path)
         make_folder(path, run=path)
         with hold_lock(path / LOCK):
             refuse_occupied(path)  # now that nobody else can be creating it
             remove_leftovers(path)
             created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            identified = {**provenance, "run_id": secrets.token_hex(16), "created": created}
+            identified = {"format": FORMAT, **provenance, "run_id": secrets.token_hex(16), "created": created}
             write_atomically(path / SPEC, spec.encode(), run=path)
             for name, data in (inputs or {}).items():
                 make_folder(path / INPUTS, run=path)
                 write_atomically(path / INPUTS / name, data, run=path)
-            write_atomically(path / MODELS, to_json({"audited": models, "beside": beside}), run=path)
+            write_atomically(path / MODELS, to_json(models), run=path)
             write_atomically(path / PROVENANCE, to_json(identified), run=path)
         return cls.open(path)
 
@@ -279,11 +295,25 @@ def _read_text(path: Path) -> str:
 def _provenance(document: object) -> dict[str, Any]:
     if not isinstance(document, dict) or not isinstance(document.get("run_id"), str):
         raise ValueError("it has no run_id")
+    found = document.get("format", 1)
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise ValueError(f"its format is {found!r}")
+    if found > FORMAT:
+        raise InputError(
+            f"this run has format {found}, made by a newer Clinometer; this one reads formats 1 to {FORMAT}: "
+            "update Clinometer to open it"
+        )
     return document
 
 
-def _models(document: dict[str, list[dict[str, Any]]]) -> dict[str, tuple[ModelInfo, ...]]:
-    def info(model: dict[str, Any]) -> ModelInfo:
-        return ModelInfo(**{**model, "capabilities": tuple(model["capabilities"])})
+def _models(document: dict[str, Any]) -> RunModels:
+    def infos(name: str) -> tuple[ModelInfo, ...]:
+        return tuple(
+            ModelInfo(**{**model, "capabilities": tuple(model["capabilities"])}) for model in document[name]
+        )
 
-    return {part: tuple(info(model) for model in document[part]) for part in ("audited", "beside")}
+    return RunModels(
+        audited=infos("audited"),
+        assistants=infos("beside" if "beside" in document else "assistants"),
+        roles={role: tuple(names) for role, names in document.get("roles", {}).items()},
+    )

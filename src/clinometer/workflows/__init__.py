@@ -1,9 +1,20 @@
-"""An audit from spec to findings: the one room where probes, engine and store meet."""
+"""What a user can have done, one frozen request each: both the library and the command line call these."""
 
-from clinometer.workflows.audit import resume_audit, start_audit
-from clinometer.workflows.checks import check_spec
+from clinometer.workflows.audit import AuditRequest, ResumeRequest, run_audit, run_resume
 from clinometer.workflows.plans import probes_for
 from clinometer.workflows.pool import Execution
-from clinometer.workflows.verify import Verification, verify_audit
+from clinometer.workflows.report import report_run
+from clinometer.workflows.verify import Verification, VerifyRequest, run_verify
 
-__all__ = ["Execution", "Verification", "check_spec", "probes_for", "resume_audit", "start_audit", "verify_audit"]
+__all__ = [
+    "AuditRequest",
+    "Execution",
+    "ResumeRequest",
+    "Verification",
+    "VerifyRequest",
+    "probes_for",
+    "report_run",
+    "run_audit",
+    "run_resume",
+    "run_verify",
+]

@@ -1,119 +1,220 @@
-"""Starting and resuming a run: ask every probe's questions, record the answers, conclude."""
+"""Starting and resuming a run: ask every probe's questions, record the answers, conclude, report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import itertools
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clinometer.engine import AnswerCache, Progress, RequestIdentity, Silent, run_stage
+from clinometer import __version__
+from clinometer.engine import (
+    KEY_VERSION,
+    WINDOW,
+    AnswerCache,
+    Progress,
+    RequestIdentity,
+    Silent,
+    run_stage,
+)
 from clinometer.engine.provenance import describe_machine
 from clinometer.models.protocols import Model
-from clinometer.probes import get_probe
-from clinometer.probes.protocol import Plan, Probe
+from clinometer.probes.protocol import Plan, Probe, Stage
 from clinometer.questions import items_of
+from clinometer.results import Run
 from clinometer.spec import dump_spec, with_folders
-from clinometer.store import RunFolder, StageKey, refuse_occupied
-from clinometer.types import AuditSpec
+from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied
+from clinometer.types import AuditSpec, Findings, Item, ModelInfo
 from clinometer.workflows.checks import (
+    FirstQuestions,
     check_capabilities,
-    check_first_requests,
     check_place,
     check_roles,
     check_spec,
 )
-from clinometer.workflows.plans import RunRecords, plans_of, spec_of, with_inputs, with_roles, with_user_data
+from clinometer.workflows.plans import (
+    RunRecords,
+    plans_of,
+    players_of,
+    probes_of,
+    spec_of,
+    with_inputs,
+    with_roles,
+    with_user_data,
+)
 from clinometer.workflows.pool import Execution, ModelPool
+from clinometer.workflows.report import report_run
 
 
-def start_audit(
-    spec: AuditSpec,
-    folder: Path,
-    *,
-    loaded: Mapping[str, Model] | None = None,
-    execution: Execution | None = None,
-    progress: Progress | None = None,
-) -> RunFolder:
-    """Make a new run folder and complete it. `loaded` are models that are in memory already, by name."""
-    spec = with_roles(with_user_data(with_folders(spec, base=Path.cwd())))
-    check_spec(spec)
-    refuse_occupied(folder)
-    check_place(folder)
-    kept, inputs = with_inputs(spec)
-    execution = execution or Execution()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequest:
+    """A new audit: what to ask, where the run goes, and how it is computed."""
+
+    spec: AuditSpec
+    folder: Path
+    models: Mapping[str, Model] = field(default_factory=dict)  # those in memory, by name
+    probes: tuple[Probe, ...] = ()  # those that are neither built in nor installed
+    execution: Execution = field(default_factory=Execution)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeRequest:
+    """A run to complete; `models` and `probes` are those that only exist in memory."""
+
+    run: RunFolder
+    models: Mapping[str, Model] = field(default_factory=dict)
+    probes: tuple[Probe, ...] = ()
+    execution: Execution = field(default_factory=Execution)
+
+
+def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run:
+    """Make a new run folder, complete it and write its report."""
     progress = progress or Silent()
-    pool = ModelPool(spec, loaded or {}, execution)
+    spec = with_folders(request.spec, base=Path.cwd())
+    probes = probes_of(spec, given=request.probes)
+    spec = with_roles(with_user_data(spec, probes), probes)
+    check_spec(spec, probes)
+    refuse_occupied(request.folder)
+    check_place(request.folder)
+    kept, inputs = with_inputs(spec)
+    pool = ModelPool(spec, request.models, request.execution)
     pool.check_sources()
-    infos = []
+    infos: list[ModelInfo] = []
+    first = FirstQuestions(spec, probes)
     for label in pool.labels:
         infos.append(replace(pool.get(label).info, name=label))
-        if len(infos) <= len(spec.models):  # those beside them are asked later, about what is not known yet
-            check_first_requests(pool.get(label), infos[-1], spec)
-    check_roles(spec, infos)
-    infos, beside = infos[: len(spec.models)], infos[len(spec.models) :]
-    check_capabilities(spec, infos, progress)
+        if len(infos) <= len(spec.models):  # assistants are asked later, about what is not known yet
+            first.check(pool.get(label), infos[-1])
+    check_roles(spec, probes, infos)
+    players = players_of(spec, infos)
+    models = RunModels(
+        audited=tuple(infos[: len(spec.models)]),
+        assistants=tuple(infos[len(spec.models) :]),
+        roles={role: tuple(info.name for info in known) for role, known in players.items()},
+    )
+    check_capabilities(probes, models.audited, progress)
     # only now: what cannot be asked leaves nothing behind
-    machine = describe_machine(seed=spec.seed)
     run = RunFolder.create(
-        folder, spec=dump_spec(kept), provenance=machine, models=infos, beside=beside, inputs=inputs
+        request.folder,
+        spec=dump_spec(kept),
+        provenance={"key_version": KEY_VERSION, **describe_machine(seed=spec.seed)},
+        models=models,
+        inputs=inputs,
     )
     with run.lock():
-        _complete(run, spec_of(run), pool, execution, progress)
-    return run
+        found = _Completion(run, spec_of(run), probes, pool, progress, first).complete(request.execution.cache)
+        report_run(run, findings=found, probes=probes)
+    return Run(run, found)
 
 
-def resume_audit(
-    run: RunFolder,
-    *,
-    loaded: Mapping[str, Model] | None = None,
-    execution: Execution | None = None,
-    progress: Progress | None = None,
-) -> RunFolder:
-    """Complete a run: what is recorded and intact is kept, the rest is asked."""
-    spec = spec_of(run)
-    check_spec(spec)
-    execution = execution or Execution()
+def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> Run:
+    """Complete a run and write its report: what is recorded and intact is kept, the rest is asked."""
     progress = progress or Silent()
+    run = request.run
+    spec = spec_of(run)
+    probes = probes_of(spec, given=request.probes)
+    check_spec(spec, probes)
     with run.lock():
         for part in run.set_aside_damaged():
             progress.note(f"{part.path}: {part.reason}; set aside, its requests are asked again")
-        _complete(run, spec, ModelPool(spec, loaded or {}, execution), execution, progress)
-    return run
+        pool = ModelPool(spec, request.models, request.execution)
+        found = _Completion(run, spec, probes, pool, progress, None).complete(request.execution.cache)
+        report_run(run, findings=found, probes=probes)
+    return Run(run, found)
 
 
-def _complete(run: RunFolder, spec: AuditSpec, pool: ModelPool, execution: Execution, progress: Progress) -> None:
-    cache = AnswerCache(execution.cache) if execution.cache else None
-    try:
-        for name in spec.probes:
-            probe = get_probe(name)
-            plans = plans_of(probe, spec, run)
-            for plan in plans:
-                _ask(probe, plan, run=run, pool=pool, cache=cache, progress=progress)
-            progress.note(f"{name}: reading the answers")
-            run.write_findings(probe.findings(plans, RunRecords(run, name)))
-    finally:
-        if cache is not None:
-            cache.close()
+@dataclass(slots=True)
+class _Chain:
+    """The stages of one probe for one model that are still to be asked; each may depend on the one before."""
+
+    probe: Probe
+    plan: Plan
+    stages: deque[Stage]
+
+    @property
+    def answering(self) -> ModelInfo:
+        """Who answers the next stage."""
+        return self.plan.answers(self.stages[0])
 
 
-def _ask(
-    probe: Probe, plan: Plan, *, run: RunFolder, pool: ModelPool, cache: AnswerCache | None, progress: Progress
-) -> None:
-    records = RunRecords(run, probe.name)
-    for stage in probe.stages(plan):
+@dataclass(slots=True)
+class _Completion:
+    """Asks what is missing, in an order that needs each model once, and concludes."""
+
+    run: RunFolder
+    spec: AuditSpec
+    probes: Mapping[str, Probe]
+    pool: ModelPool
+    progress: Progress
+    first: FirstQuestions | None
+
+    def complete(self, cache_folder: Path | None) -> tuple[Findings, ...]:
+        """Return what every probe concludes, in the order of the spec."""
+        plans = {name: plans_of(probe, self.spec, self.run) for name, probe in self.probes.items()}
+        chains = [
+            _Chain(self.probes[name], plan, deque(self.probes[name].stages(plan)))
+            for name in plans
+            for plan in plans[name]
+        ]
+        concluded: dict[str, Findings] = {}
+        cache = AnswerCache(cache_folder) if cache_folder else None
+        try:
+            while True:
+                for name, probe in self.probes.items():
+                    if name not in concluded and not any(c.stages for c in chains if c.probe.name == name):
+                        concluded[name] = self._conclude(probe, plans[name])
+                waiting = [chain for chain in chains if chain.stages]
+                if not waiting:
+                    return tuple(concluded[name] for name in self.probes)
+                label = self._next_model(waiting)
+                for chain in waiting:
+                    while chain.stages and chain.answering.name == label:
+                        self._ask(chain.probe, chain.plan, chain.stages[0], cache)
+                        chain.stages.popleft()
+        finally:
+            if cache is not None:
+                cache.close()
+
+    def _next_model(self, waiting: list[_Chain]) -> str:
+        """Choose whose turn it is: models under audit come first, so that an assistant is needed once."""
+        audited = {info.name for info in self.run.models}
+        labels = {chain.answering.name for chain in waiting}
+        return min(
+            labels, key=lambda name: (name not in audited, not self.pool.holds(name), self.pool.labels.index(name))
+        )
+
+    def _ask(self, probe: Probe, plan: Plan, stage: Stage, cache: AnswerCache | None) -> None:
         answering = plan.answers(stage)
         key = StageKey(probe=probe.name, model=plan.model.name, stage=stage.name)
-        done = run.done(key)
-        total = stage.size or sum(1 for _ in items_of(probe.questions(stage, plan, records)))
-        progress.begin(f"{probe.name} · {plan.model.name} · {stage.name}", total=total, done=min(len(done), total))
+        done = self.run.done(key)
+        items, total = self._items(probe, plan, stage)
+        label = f"{probe.name} · {plan.model.name} · {stage.name}"
+        self.progress.begin(label, total=total, done=min(len(done), total) if total else len(done))
         run_stage(
-            items_of(probe.questions(stage, plan, records)),
-            run=run,
+            items,
+            run=self.run,
             key=key,
             done=done,
-            identity=RequestIdentity(answering),
-            worker=lambda answering=answering: pool.worker(answering),  # type: ignore[misc]
+            identity=RequestIdentity(answering, version=self.run.key_version),
+            worker=lambda: self.pool.worker(answering),
             cache=cache,
-            progress=progress,
+            progress=self.progress,
         )
-        progress.end()
+        self.progress.end()
+
+    def _items(self, probe: Probe, plan: Plan, stage: Stage) -> tuple[Iterator[Item], int]:
+        """Return the items of a stage and how many they are; 0 where more than a window must be made to know."""
+        items = self.first.take(probe, plan, stage) if self.first else None
+        if items is None:
+            items = items_of(probe.questions(stage, plan, RunRecords(self.run, probe.name)))
+        if stage.size:
+            return items, stage.size
+        window = list(itertools.islice(items, WINDOW))
+        return itertools.chain(window, items), len(window) if len(window) < WINDOW else 0
+
+    def _conclude(self, probe: Probe, plans: list[Plan]) -> Findings:
+        self.progress.note(f"{probe.name}: reading the answers")
+        found = replace(probe.findings(plans, RunRecords(self.run, probe.name)), release=__version__)
+        self.run.write_findings(found)
+        return found

@@ -13,13 +13,14 @@ from clinometer.engine import Progress
 from clinometer.errors import InputError
 from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
+from clinometer.results import Run
 from clinometer.spec import is_file_option, parse_spec, with_files, with_folders
 from clinometer.store import RunFolder
 from clinometer.store.lock import hold_lock
 from clinometer.types import AuditSpec
-from clinometer.workflows.audit import resume_audit, start_audit
-from clinometer.workflows.checks import check_first_requests, check_spec
-from clinometer.workflows.plans import with_roles, with_user_data
+from clinometer.workflows.audit import AuditRequest, ResumeRequest, run_audit, run_resume
+from clinometer.workflows.checks import FirstQuestions, check_spec
+from clinometer.workflows.plans import probes_of, with_roles, with_user_data
 from clinometer.workflows.pool import Execution
 
 AUDIT = "audit"  # the run folder, beside the checkpoints
@@ -58,12 +59,13 @@ def check_audit(spec: AuditSpec, out: Path, *, device: str, loaded: Mapping[str,
     and those that play a part beside it, such as a classifier whose labels must be understood, unless
     they are `loaded`.
     """
-    check_spec(spec)
+    probes = probes_of(spec)
+    check_spec(spec, probes)
     if _is_run(out / AUDIT):
         _refuse_other_audit(spec, out / AUDIT)
         return
     base = load_model(spec.models[0], device=device)
-    check_first_requests(base, base.info, spec)
+    FirstQuestions(spec, probes).check(base, base.info)
     for player in (player for players in spec.roles.values() for player in players):
         if player.name not in (loaded or {}):
             load_model(player, device=device)
@@ -76,15 +78,19 @@ def audit_beside(
     execution: Execution,
     loaded: Mapping[str, Model] | None = None,
     progress: Progress | None = None,
-) -> RunFolder:
+) -> Run:
     """Audit the models of before and after in one run, or complete that run."""
     place = out / AUDIT
     if _is_run(place):
         _refuse_other_audit(spec, place)
-        return resume_audit(RunFolder.open(place), loaded=loaded, execution=execution, progress=progress)
+        return run_resume(
+            ResumeRequest(run=RunFolder.open(place), models=loaded or {}, execution=execution), progress=progress
+        )
     if place.is_dir() and {path.name for path in place.iterdir() if not path.name.startswith(".tmp-")} <= _UNBORN:
         shutil.rmtree(place)
-    return start_audit(spec, place, loaded=loaded, execution=execution, progress=progress)
+    return run_audit(
+        AuditRequest(spec=spec, folder=place, models=loaded or {}, execution=execution), progress=progress
+    )
 
 
 def _is_run(place: Path) -> bool:
@@ -94,7 +100,9 @@ def _is_run(place: Path) -> bool:
 def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
     begun = parse_spec((place / "spec.toml").read_text(encoding="utf-8"), origin=str(place / "spec.toml"))
     before = _comparable(with_files(begun, lambda file: str(place / file)))
-    now = _comparable(with_roles(with_user_data(with_folders(spec, base=Path.cwd()))))
+    placed = with_folders(spec, base=Path.cwd())
+    probes = probes_of(placed)
+    now = _comparable(with_roles(with_user_data(placed, probes), probes))
     differing = [
         f"{name} {_shown(name, before)}, now {_shown(name, now)}"
         for name in dict.fromkeys([*before, *now])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -14,13 +14,15 @@ from clinometer.engine import WINDOW, Progress
 from clinometer.errors import InputError, ModelError, SpecError
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
-from clinometer.probes.protocol import Plan
+from clinometer.probes.protocol import Plan, Probe, Stage
 from clinometer.questions import items_of
-from clinometer.types import AuditSpec, ModelInfo
+from clinometer.types import AuditSpec, Item, ModelInfo
 from clinometer.workflows.plans import fits, players_of, probe_options
 
+_KEPT_ITEMS = 100_000  # of first windows: about 100 MB; what is beyond is made twice
 
-def check_spec(spec: AuditSpec) -> None:
+
+def check_spec(spec: AuditSpec, probes: Mapping[str, Probe]) -> None:
     """Raise InputError for whatever is wrong with a spec that is well-formed, or with the files that it names."""
     if not spec.probes:
         raise SpecError(f"the list of probes is empty; valid: {', '.join(sorted(PROBES))}")
@@ -33,12 +35,11 @@ def check_spec(spec: AuditSpec) -> None:
         (repeated, count), *_ = collections.Counter(names).most_common(1)
         if count > 1:
             raise SpecError(f"{kind} {repeated[0]!r} is named twice; name it once")
-    for name in spec.probes:
-        probe = get_probe(name)
+    for probe in probes.values():
         probe.check(probe_options(probe, spec))
     for name in spec.options:
-        get_probe(name)
-        if name not in spec.probes:
+        if name not in probes:
+            get_probe(name)
             raise SpecError(f"there are options for {name!r}, which this audit does not run; add it to the probes")
 
 
@@ -51,10 +52,9 @@ def check_place(folder: Path) -> None:
         raise InputError(f"{folder} cannot be made: {parent} may not be written; name another place with --out")
 
 
-def check_capabilities(spec: AuditSpec, infos: Sequence[ModelInfo], progress: Progress) -> None:
+def check_capabilities(probes: Mapping[str, Probe], infos: Sequence[ModelInfo], progress: Progress) -> None:
     """See that every audit has a model to ask, and every model an audit; say which pairs are left out."""
-    for name in spec.probes:
-        probe = get_probe(name)
+    for name, probe in probes.items():
         for info in infos:
             if fits(probe, info):
                 continue
@@ -62,17 +62,17 @@ def check_capabilities(spec: AuditSpec, infos: Sequence[ModelInfo], progress: Pr
                 f"the audit {name!r} needs a model that offers {' or '.join(probe.capabilities)}; "
                 f"{info.name} (kind: {info.kind}) offers {', '.join(info.capabilities)}"
             )
-            useless = not any(fits(get_probe(other), info) for other in spec.probes)
+            useless = not any(fits(other, info) for other in probes.values())
             if useless or not any(fits(probe, other) for other in infos):
                 raise ModelError(misfit)
             progress.note(f"{misfit}: left out")
 
 
-def check_roles(spec: AuditSpec, infos: Sequence[ModelInfo]) -> None:
-    """See that whoever plays a part in an audit offers what the part needs."""
+def check_roles(spec: AuditSpec, probes: Mapping[str, Probe], infos: Sequence[ModelInfo]) -> None:
+    """See that whoever plays a role in an audit offers what the role needs."""
     players = players_of(spec, infos)
-    for name in spec.probes:
-        for role in get_probe(name).roles:
+    for name, probe in probes.items():
+        for role in probe.roles:
             for info in players[role.name]:
                 if role.capability not in info.capabilities:
                     raise ModelError(
@@ -81,14 +81,32 @@ def check_roles(spec: AuditSpec, infos: Sequence[ModelInfo]) -> None:
                     )
 
 
-def check_first_requests(model: Model, info: ModelInfo, spec: AuditSpec) -> None:
-    """Let the model measure the first requests of each audit: a text that cannot be asked shows here."""
-    for name in spec.probes:
-        probe = get_probe(name)
-        if fits(probe, info):
-            plan = Plan(options=probe_options(probe, spec), seed=spec.seed, model=info)
-            items = items_of(probe.questions(probe.stages(plan)[0], plan, _NoRecords()))
-            model.cost([item.request for item in itertools.islice(items, WINDOW)])
+class FirstQuestions:
+    """The first window of questions of each audit: measured before a run folder is made, and not made again."""
+
+    def __init__(self, spec: AuditSpec, probes: Mapping[str, Probe]) -> None:
+        self._spec = spec
+        self._probes = probes
+        self._made: dict[tuple[str, str], Iterator[Item]] = {}
+        self._kept = 0
+
+    def check(self, model: Model, info: ModelInfo) -> None:
+        """Let the model measure them: a text that cannot be asked shows here."""
+        for name, probe in self._probes.items():
+            if fits(probe, info):
+                plan = Plan(options=probe_options(probe, self._spec), seed=self._spec.seed, model=info)
+                items = items_of(probe.questions(probe.stages(plan)[0], plan, _NoRecords()))
+                window = list(itertools.islice(items, WINDOW))
+                model.cost([item.request for item in window])
+                self._kept += len(window)
+                if self._kept <= _KEPT_ITEMS:
+                    self._made[name, info.name] = itertools.chain(window, items)
+
+    def take(self, probe: Probe, plan: Plan, stage: Stage) -> Iterator[Item] | None:
+        """Return the questions of a first stage, once; None for what was not made, or not kept."""
+        if stage != probe.stages(plan)[0]:
+            return None
+        return self._made.pop((probe.name, plan.model.name), None)
 
 
 class _NoRecords:

@@ -47,10 +47,19 @@ def probes_for(models: Sequence[ModelSpec], *, loaded: Mapping[str, Model] | Non
     return fitting or tuple(sorted(PROBES))
 
 
+def probes_of(spec: AuditSpec, *, given: Sequence[Probe] = ()) -> dict[str, Probe]:
+    """Return the audits of a spec by name, in its order; `given` are objects that nobody has registered."""
+    objects: dict[str, Probe] = {}
+    for probe in given:
+        if probe.name in PROBES or objects.setdefault(probe.name, probe) is not probe:
+            raise SpecError(f"two audits are named {probe.name!r}; give yours a name of its own")
+    return {name: objects.get(name) or get_probe(name) for name in spec.probes}
+
+
 def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:
     """Return one plan for each model of the run that the probe can ask."""
     options = probe_options(probe, spec)
-    known = {info.name: info for info in (*run.models, *run.beside)}
+    known = {info.name: info for info in (*run.models, *run.assistants)}
     labels = labels_of(all_models(spec))
     if list(known) != labels:
         raise StoreError(
@@ -67,13 +76,13 @@ def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:
 
 
 def all_models(spec: AuditSpec) -> tuple[ModelSpec, ...]:
-    """Return the models under audit, then those that only play a part beside them, each once."""
+    """Return the models under audit, then their assistants, each once."""
     given = (*spec.models, *(model for name in sorted(spec.roles) for model in spec.roles[name]))
     return tuple({_identity(model): model for model in given}.values())
 
 
 def players_of(spec: AuditSpec, infos: Sequence[ModelInfo]) -> dict[str, tuple[ModelInfo, ...]]:
-    """Say who plays each part; `infos` belong to `all_models(spec)`, in their order."""
+    """Say who plays each role; `infos` belong to `all_models(spec)`, in their order."""
     known = dict(zip(map(_identity, all_models(spec)), infos, strict=True))
     return {role: tuple(known[_identity(model)] for model in models) for role, models in spec.roles.items()}
 
@@ -82,9 +91,9 @@ def _identity(model: ModelSpec) -> str:
     return repr((model.name, model.dtype, model.trust_remote_code, sorted(model.label_map.items())))
 
 
-def with_roles(spec: AuditSpec) -> AuditSpec:
-    """Return the spec with a model for every part that its audits need: who is named, else the default."""
-    needed = {role.name: role for name in spec.probes for role in get_probe(name).roles}
+def with_roles(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:
+    """Return the spec with a model for every role that its audits need: who is named, else the default."""
+    needed = {role.name: role for probe in probes.values() for role in probe.roles}
     for name in spec.roles:
         if name not in needed:
             hint = nearest(name, needed) if needed else "these audits need none"
@@ -122,11 +131,10 @@ def labels_of(models: Sequence[ModelSpec]) -> list[str]:
     ]
 
 
-def with_user_data(spec: AuditSpec) -> AuditSpec:
+def with_user_data(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:
     """Return the spec with data sets that the user has added, where an audit uses one and no file is named."""
     options = dict(spec.options)
-    for name in spec.probes:
-        probe = get_probe(name)
+    for name, probe in probes.items():
         given = spec.options.get(name, {})
         added = {option: added_file(dataset) for option, dataset in probe.user_data.items() if option not in given}
         found = {option: str(file) for option, file in added.items() if file is not None}

@@ -1,4 +1,4 @@
-"""The models of a run, loaded when they are needed."""
+"""The models of a run: loaded when they are needed, and kept while they fit together."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinometer.engine import LocalExecutor, Worker, default_budget
+from clinometer.engine import ExecutorFactory, Worker, default_budget, get_executor
 from clinometer.errors import ModelError
 from clinometer.models.load import check_model, load_model
 from clinometer.models.protocols import Model
 from clinometer.types import AuditSpec, ModelInfo
 from clinometer.workflows.plans import all_models, labels_of
+
+# Loaded models are kept for later stages while their weights together are no larger than this: small ones all,
+# large ones one at a time.
+KEPT_BYTES = 4 * 2**30
+_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 _MUST_STAY = {
     "weights": "the weights",
@@ -29,19 +34,21 @@ class Execution:
     device: str = "auto"
     batch_tokens: int = 0  # padded tokens in one batch; 0 chooses by device
     cache: Path | None = None  # a folder of answers shared between runs
+    executor: str | ExecutorFactory = "local"  # who runs the batches: a registered name, or your own
 
 
 class ModelPool:
-    """Loads the models of a run when they are first needed, and holds one at a time."""
+    """Loads each model of a run when it is first needed."""
 
-    def __init__(self, spec: AuditSpec, loaded: Mapping[str, Model], execution: Execution) -> None:
+    def __init__(self, spec: AuditSpec, given: Mapping[str, Model], execution: Execution) -> None:
         models = all_models(spec)
-        self.labels = labels_of(models)  # those under audit first, then those beside them
+        self.labels = labels_of(models)  # those under audit first, then their assistants
         self._specs = dict(zip(self.labels, models, strict=True))
-        self._given = loaded
+        self._given = given
         self._execution = execution
-        self._current: tuple[str, Model] | None = None
-        self._worker: tuple[str, Worker] | None = None
+        self._factory = get_executor(execution.executor)
+        self._loaded: dict[str, Model] = {}  # the longest unused first
+        self._workers: dict[str, Worker] = {}
 
     def check_sources(self) -> None:
         """Fail on a model that does not exist before the first one is loaded."""
@@ -49,26 +56,55 @@ class ModelPool:
             if label not in self._given:
                 check_model(spec)
 
+    def holds(self, label: str) -> bool:
+        """Tell whether a model is in memory."""
+        return label in self._given or label in self._loaded
+
     def get(self, label: str) -> Model:
-        """Return the loaded model; the one held before is let go."""
+        """Return the model, loaded; those that were used longest ago are let go where it would get tight."""
         if label in self._given:
             return self._given[label]
-        if self._current is None or self._current[0] != label:
-            self._current = self._worker = None  # before loading: two large models may not fit together
-            self._current = (label, load_model(self._specs[label], device=self._execution.device))
-        return self._current[1]
+        model = self._loaded.pop(label, None)
+        if model is None:
+            self._let_go(KEPT_BYTES)
+            model = self._load(label)
+            self._let_go(KEPT_BYTES - _size(model.info))
+        self._loaded[label] = model
+        return model
 
     def worker(self, expected: ModelInfo) -> Worker:
         """Return the model ready for work; it must be the one with which the run began."""
-        model = self.get(expected.name)
-        if self._worker is None or self._worker[0] != expected.name:
+        label = expected.name
+        if label not in self._workers:
+            model = self.get(label)
             for field, what in _MUST_STAY.items():
                 if getattr(expected, field) != getattr(model.info, field):
                     raise ModelError(
-                        f"{what} of {expected.name} changed since this run began; "
+                        f"{what} of {label} changed since this run began; "
                         "put it back, or start a new run with `clinometer audit`"
                     )
             tokens = self._execution.batch_tokens or default_budget(self._execution.device)
-            worker = Worker(model=model, executor=LocalExecutor(model), batch_tokens=tokens)
-            self._worker = (expected.name, worker)
-        return self._worker[1]
+            executor = self._factory(model, spec=self._specs[label], device=self._execution.device)
+            self._workers[label] = Worker(model=model, executor=executor, batch_tokens=tokens)
+        return self._workers[label]
+
+    def _load(self, label: str) -> Model:
+        try:
+            return load_model(self._specs[label], device=self._execution.device)
+        except (RuntimeError, MemoryError):
+            if not self._loaded:
+                raise
+        # most likely no room beside those that are kept: try once more alone
+        self._let_go(0)
+        return load_model(self._specs[label], device=self._execution.device)
+
+    def _let_go(self, room: int) -> None:
+        """Drop models, the longest unused first, until the rest is no larger than the room."""
+        while self._loaded and sum(_size(model.info) for model in self._loaded.values()) > room:
+            label = next(iter(self._loaded))
+            del self._loaded[label]
+            self._workers.pop(label, None)
+
+
+def _size(info: ModelInfo) -> int:
+    return info.parameters * _BYTES.get(info.dtype.removeprefix("torch."), 4)

@@ -2,52 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from clinometer import __version__
 from clinometer.engine import RequestIdentity, count_missing
 from clinometer.errors import StoreError
-from clinometer.probes import get_probe
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.questions import items_of
-from clinometer.store import RunFolder, StageKey, same_findings
+from clinometer.store import RunFolder, StageKey, compare_findings
 from clinometer.types import Findings
 from clinometer.workflows.checks import check_spec
-from clinometer.workflows.plans import RunRecords, plans_of, spec_of
+from clinometer.workflows.plans import RunRecords, plans_of, probes_of, spec_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyRequest:
+    """A run to check; `probes` are audits that are neither built in nor installed."""
+
+    run: RunFolder
+    probes: tuple[Probe, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What is wrong with a run; `problems` is empty when everything holds."""
+    """What is wrong with a run (nothing, when `problems` is empty), and what could not be compared (`notes`)."""
 
     problems: tuple[str, ...]
     records: int
     findings: int
+    notes: tuple[str, ...] = ()
 
 
-def verify_audit(run: RunFolder) -> Verification:
+def run_verify(request: VerifyRequest) -> Verification:
     """Check every checksum, that every request has its answer, and that the findings follow from the records.
 
-    Reads only; needs no model and no torch.
+    Numbers are compared wherever stored and present estimator have one version, words only when this release
+    wrote them. Reads only; needs no model and no torch.
     """
+    run = request.run
     spec = spec_of(run)
-    check_spec(spec)
+    probes = probes_of(spec, given=request.probes)
+    check_spec(spec, probes)
     damaged = [f"{part.path}: {part.reason}" for part in run.check()]
     if damaged:
         return Verification(problems=tuple(damaged), records=0, findings=0)
     problems: list[str] = []
-    records = 0
     concluded: list[Findings] = []
-    for name in spec.probes:
-        probe = get_probe(name)
+    for name, probe in probes.items():
         plans = plans_of(probe, spec, run)
         missing = sum(_missing(probe, plan, run) for plan in plans)
         if missing:
             problems.append(f"{name}: {missing} answers are missing; run `clinometer resume {run.path}`")
         else:
-            concluded.append(probe.findings(plans, RunRecords(run, name)))
+            found = probe.findings(plans, RunRecords(run, name))
+            concluded.append(replace(found, release=__version__))
     records = sum(len(run.done(key)) for key in run.stages())
-    problems += _findings_problems(run, concluded)
-    return Verification(problems=tuple(problems), records=records, findings=len(concluded))
+    wrong, notes = _compared(run, concluded)
+    return Verification(problems=(*problems, *wrong), records=records, findings=len(concluded), notes=tuple(notes))
 
 
 def _missing(probe: Probe, plan: Plan, run: RunFolder) -> int:
@@ -55,20 +67,36 @@ def _missing(probe: Probe, plan: Plan, run: RunFolder) -> int:
     for stage in probe.stages(plan):
         done = run.done(StageKey(probe=probe.name, model=plan.model.name, stage=stage.name))
         items = items_of(probe.questions(stage, plan, RunRecords(run, probe.name)))
-        if missing := count_missing(items, identity=RequestIdentity(plan.answers(stage)), done=done):
+        identity = RequestIdentity(plan.answers(stage), version=run.key_version)
+        if missing := count_missing(items, identity=identity, done=done):
             return missing
     return 0
 
 
-def _findings_problems(run: RunFolder, concluded: list[Findings]) -> list[str]:
+def _compared(run: RunFolder, concluded: Sequence[Findings]) -> tuple[list[str], list[str]]:
+    """Return what is wrong with the stored findings, and what could not be compared."""
     try:
         stored = {found.probe: found for found in run.read_findings()}
     except StoreError as error:
-        return [str(error)]
-    problems = []
+        return [str(error)], []
+    problems, notes = [], []
     for found in concluded:
         if found.probe not in stored:
             problems.append(f"{found.probe}: findings are missing; run `clinometer resume {run.path}`")
-        elif not same_findings(stored[found.probe], found):
-            problems.append(f"{found.probe}: the stored findings are not those that follow from the records")
-    return problems
+            continue
+        before = stored[found.probe]
+        compared = compare_findings(before, found)
+        problems += [
+            f"{found.probe}: the stored findings are not those that follow from the records: {each}"
+            for each in compared.numbers
+        ]
+        notes += [f"{found.probe}: made by an older estimator, not compared: {each}" for each in compared.versions]
+        if compared.wording and before.release == found.release:
+            problems.append(
+                f"{found.probe}: {', '.join(compared.wording)}: not as release {found.release} words it, though "
+                "it is named as the one that did"
+            )
+        elif compared.wording:
+            by = f"release {before.release}" if before.release else "an earlier release"
+            notes.append(f"{found.probe}: worded by {by}; its numbers were compared, its words were not")
+    return problems, notes

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
+
+import filelock
 
 from clinometer.data.suggestions.engines import OtherFormat, get_engine
 from clinometer.errors import DataError
@@ -49,24 +50,28 @@ class Journal:
 @contextlib.contextmanager
 def open_journal(path: Path) -> Iterator[Journal]:
     """Open a journal, or begin one; a last line that a killed collection did not finish is cut off."""
+    lock = filelock.FileLock(path.with_name(path.name + ".lock"), thread_local=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
         file = path.open("a+b")  # closed below
+    except filelock.Timeout:
+        raise DataError(f"'{path}' is in use by another collection; wait until it ends, or stop it") from None
     except OSError as error:
+        lock.release()
         raise DataError(
             f"cannot write '{path}' ({error.strerror or error}); give a folder that you may write in with --out"
         ) from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise DataError(f"'{path}' is in use by another collection; wait until it ends, or stop it") from None
-        file.seek(0)
-        whole, newline, half = file.read().rpartition(b"\n")
-        if half:
-            file.truncate(len(whole) + len(newline))
-        lines = whole.split(b"\n") if newline else []
-        yield Journal([_entry(f"'{path}', line {number}", line) for number, line in enumerate(lines, 1)], file)
+    try:
+        with file:
+            file.seek(0)
+            whole, newline, half = file.read().rpartition(b"\n")
+            if half:
+                file.truncate(len(whole) + len(newline))
+            lines = whole.split(b"\n") if newline else []
+            yield Journal([_entry(f"'{path}', line {number}", line) for number, line in enumerate(lines, 1)], file)
+    finally:
+        lock.release()
 
 
 def _entry(where: str, line: bytes) -> Entry:

@@ -1,0 +1,204 @@
+"""A finished run as an object: tables as frames, charts as in the report, raw answers, and a page for notebooks.
+
+>>> run = open_run("runs/mine")                                    # doctest: +SKIP
+>>> run["stigma"]["difference"].to_polars()                        # doctest: +SKIP
+>>> run["stigma"]["difference"].plot()                             # doctest: +SKIP
+>>> run.records("stigma", stage="attitudes", model="bert")         # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clinometer.errors import InputError, nearest
+from clinometer.store import RunFolder
+from clinometer.types import Figure, Findings, FindingTable, ModelInfo
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+class Table:
+    """One table of findings: labels, then estimate, low, high, p, q and n."""
+
+    def __init__(self, table: FindingTable, figures: Sequence[Figure]) -> None:
+        self.name = table.name
+        self.title = table.title
+        self.caption = table.caption
+        self.rows = table.rows
+        self.figures = tuple(figure.name for figure in figures)
+        self._table = table
+        self._figures = {figure.name: figure for figure in figures}
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the table as a polars frame, one row for each finding."""
+        from clinometer.store import table_frame
+
+        return table_frame(self._table)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a pandas frame; raise InputError where pandas is not installed."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InputError("pandas is not installed; run `pip install pandas`, or use to_polars()") from None
+        return pd.DataFrame(self.to_polars().to_dict(as_series=False))
+
+    def plot(self, figure: str = "", *, width: int = 600, **choices: Any) -> Any:
+        """Return an Altair chart of the table as the report draws it.
+
+        A table may have several figures: name one of `figures`, or get the first. Where the report has a menu
+        (say, for k), `choices` choose: `plot(k=5)`; without, the menu's first value.
+        """
+        from clinometer.report import altair_chart
+
+        if not self._figures:
+            raise InputError(f"no figure of the report draws the table {self.name!r}; use to_polars()")
+        if figure and figure not in self._figures:
+            raise InputError(f"no figure {figure!r} of table {self.name!r}; {nearest(figure, self._figures)}")
+        chosen = self._figures[figure] if figure else next(iter(self._figures.values()))
+        return altair_chart(chosen, self._table, choices=choices, width=width)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<table {self.name!r}: {self.title}; {len(self.rows):,} rows>"
+
+    def _repr_html_(self) -> str:
+        frame = self.to_polars()._repr_html_()
+        return f"<p><b>{html.escape(self.title)}</b></p>{frame}<p>{html.escape(self.caption)}</p>"
+
+
+class AuditResult(Mapping[str, Table]):
+    """What one audit concluded: its tables by name, its headlines and its notices."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.name = findings.probe
+        self.headlines = findings.headlines
+        self.notices = findings.notices
+        self.findings = findings
+        self._tables = {
+            table.name: Table(table, [figure for figure in findings.figures if figure.table == table.name])
+            for table in findings.tables
+        }
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._tables:
+            raise KeyError(f"no table {name!r} in {self.name}; {nearest(name, self._tables)}")
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.name}: {len(self._tables)} tables"]
+        lines += [
+            f"  {table.name:<24} {len(table.rows):>7,} rows  {table.title}" for table in self._tables.values()
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(table.name)}</td><td>{len(table.rows):,}</td><td>{html.escape(table.title)}</td></tr>"
+            for table in self._tables.values()
+        )
+        head = "<tr><th>table</th><th>rows</th><th>what it shows</th></tr>"
+        return f"<p><b>{html.escape(self.name)}</b></p>{_html_list(self.headlines)}<table>{head}{rows}</table>"
+
+
+class Run(Mapping[str, AuditResult]):
+    """A run: `run["stigma"]` is what that audit concluded."""
+
+    def __init__(self, folder: RunFolder, findings: Sequence[Findings] | None = None) -> None:
+        self.folder = folder
+        self._given = findings
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self.folder.path
+
+    @property
+    def report_path(self) -> Path:
+        """Where the report is, or will be."""
+        return self.folder.report_path
+
+    @property
+    def models(self) -> tuple[ModelInfo, ...]:
+        """The models under audit."""
+        return self.folder.models
+
+    @cached_property
+    def findings(self) -> tuple[Findings, ...]:
+        """What all audits concluded, by name; read from the folder when it is first asked for."""
+        found = self.folder.read_findings() if self._given is None else self._given
+        return tuple(sorted(found, key=lambda each: each.probe))
+
+    @property
+    def headlines(self) -> dict[str, tuple[str, ...]]:
+        """What was found, in plain sentences, by audit."""
+        return {found.probe: found.headlines for found in self.findings}
+
+    def records(
+        self, audit: str, *, stage: str = "", model: str = "", columns: Sequence[str] | None = None
+    ) -> pl.DataFrame:
+        """Return the raw answers of one stage: `index`, `tag_*`, `ask_*` (what was asked), `got_*` (the answer).
+
+        Without `stage` or `model`, the only one there is; where there are several, the error names them.
+        """
+        stages = [key for key in self.folder.stages() if key.probe == audit]
+        if not stages:
+            known = dict.fromkeys(key.probe for key in self.folder.stages())
+            raise InputError(f"there are no records of {audit!r}; {nearest(audit, known)}")
+        found = [key for key in stages if key.stage == (stage or key.stage) and key.model == (model or key.model)]
+        if len(found) != 1:
+            names = ", ".join(f"stage={key.stage!r}, model={key.model!r}" for key in found or stages)
+            raise InputError(f"{len(found)} stages of {audit} fit; say which: {names}")
+        return self.folder.table(found[0], columns=columns)
+
+    @cached_property
+    def _audits(self) -> dict[str, AuditResult]:
+        return {found.probe: AuditResult(found) for found in self.findings}
+
+    def __getitem__(self, audit: str) -> AuditResult:
+        if audit not in self._audits:
+            raise KeyError(f"no findings of {audit!r} in {self.path}; {nearest(audit, self._audits)}")
+        return self._audits[audit]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._audits)
+
+    def __len__(self) -> int:
+        return len(self._audits)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def __repr__(self) -> str:
+        models = ", ".join(info.name for info in self.models)
+        audits = ", ".join(self._audits) or "no findings yet"
+        return f"<run {self.path}: {audits}; {models}>"
+
+    def _repr_html_(self) -> str:
+        said = "".join(
+            f"<p><b>{html.escape(name)}</b></p>{_html_list(lines)}" for name, lines in self.headlines.items()
+        )
+        models = html.escape(", ".join(info.name for info in self.models))
+        where = html.escape(str(self.report_path if self.report_path.is_file() else "not written yet"))
+        return f"<p>Run {html.escape(str(self.path))}: {models}</p>{said}<p>Report: {where}</p>"
+
+
+def _html_list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>"
