@@ -11,7 +11,7 @@ from scipy import stats
 
 from clinometer.data import load_sentences
 from clinometer.probes.counterexamples import PROBE
-from clinometer.probes.counterexamples.tables.mitigation import ANOTHER, BASE, SAME, is_counterexample
+from clinometer.probes.counterexamples.measures import ANOTHER, BASE, SAME, is_counterexample
 
 SAME_KINDS = ("target counter syntactic similar", "target counter semantic similar")
 OTHER_KINDS = ("background counter syntactic similar", "background counter semantic similar")
@@ -172,7 +172,7 @@ def test_the_same_answers_are_no_measurable_change():
     assert "at the base prompt no measurable change (0.000" in found.headlines[1]
 
 
-def test_without_its_base_a_checkpoint_stands_for_itself():
+def test_a_checkpoint_without_its_base_is_compared_with_itself():
     found, _ = audit((checkpoint("after", "10"), margin(0.2)), (model("other"), margin(0.1)))
     assert {(row.labels["base"], row.labels["model"]) for row in rows_of(found)} == {
         ("after", "after"), ("other", "other"),

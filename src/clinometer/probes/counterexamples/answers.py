@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from clinometer.data import Verbalizer
-from clinometer.metrics.gendered import FEMALE, MALE, NEITHER, Floats, Ints
+from clinometer.data import Gender, Kind, Verbalizer
+from clinometer.metrics.gendered import FEMALE, MALE, NEITHER
+from clinometer.probes.kit import Floats, Ints
+from clinometer.probes.protocol import Plan, Records
 
-COLUMNS = ("tag_kind", "tag_occupation", "tag_dominance", "tag_percent", "got_words", "got_logprobs")
+ALL = "all"
+DOMINANCES = {FEMALE: "female-dominated", MALE: "male-dominated"}
+
+_COLUMNS = ("tag_kind", "tag_occupation", "tag_dominance", "tag_percent", "got_words", "got_logprobs")
+_CODES: dict[Gender, int] = {"female": FEMALE, "male": MALE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedWords:
+    """The listed words of one gender, and those among them that a model can never offer."""
+
+    gender: Gender
+    words: tuple[str, ...]
+    lost: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What one model answered. Prompts are numbered by row, words by their place in `vocabulary`."""
+    """What one model answered: prompts are numbered by row, words by their place in `vocabulary`."""
 
-    kind: NDArray[np.str_]
-    occupation: NDArray[np.str_]
-    dominance: Ints  # 1 female, −1 male
-    percent: Floats
-    base: Ints  # the row of the same occupation's prompt without knowledge
+    model: str
+    kinds: tuple[Kind, ...]  # the base first, then the kinds of knowledge that were asked
+    kind: NDArray[np.str_]  # (prompts,)
+    occupation: Ints  # (prompts,): its number, in the order asked
+    occupations: tuple[str, ...]
+    dominance: Ints  # (occupations,): 1 female, −1 male
+    percent: Floats  # (occupations,): of women
+    base: Ints  # (occupations,): the row of the prompt without knowledge
     words: Ints  # (prompts, words); −1 where a prompt has fewer words
     logprobs: Floats  # (prompts, words); −inf there
     vocabulary: NDArray[np.str_]  # every word that was offered, in lower case
     word_genders: Ints  # of the vocabulary: 1 female, −1 male, 0 neither
+    listed: tuple[ListedWords, ...]
 
     @property
     def genders(self) -> Ints:
@@ -34,9 +54,25 @@ class Answers:
         codes: Ints = np.append(self.word_genders, NEITHER)[self.words]  # padding is −1: the appended last entry
         return codes
 
+    @property
+    def knowledge(self) -> tuple[Kind, ...]:
+        """The kinds of knowledge, without the base."""
+        return self.kinds[1:]
 
-def read_answers(table: pl.DataFrame, verbalizer: Verbalizer) -> Answers:
-    """Return the records of the stage "prompts" as arrays; words are matched in lower case, without spaces."""
+    @property
+    def dominances(self) -> tuple[str, ...]:
+        """The dominances that the occupations have, after "all" where they have both."""
+        present = tuple(name for code, name in DOMINANCES.items() if code in self.dominance)
+        return (ALL, *present) if len(present) > 1 else present
+
+    def rows_of(self, *kinds: Kind) -> Ints:
+        """Return the prompts of these kinds."""
+        return np.flatnonzero(np.isin(self.kind, [kind.name for kind in kinds]))
+
+
+def read_answers(plan: Plan, records: Records, verbalizer: Verbalizer) -> Answers:
+    """Read both stages of one model; words are matched in lower case, without spaces."""
+    table = records.table(model=plan.model.name, stage="prompts", columns=_COLUMNS)
     lengths = table["got_words"].list.len().to_numpy().astype(np.int64)
     rows = np.repeat(np.arange(len(table)), lengths)
     places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -48,21 +84,46 @@ def read_answers(table: pl.DataFrame, verbalizer: Verbalizer) -> Answers:
     logprobs = np.full(shape, -np.inf)
     logprobs[rows, places] = table["got_logprobs"].explode(empty_as_null=False).to_numpy()
 
-    occupation = table["tag_occupation"].to_numpy().astype(np.str_)
     kind = table["tag_kind"].to_numpy().astype(np.str_)
-    base_row = {str(occupation[row]): row for row in np.flatnonzero(kind == "base")}
-    codes = {"female": FEMALE, "male": MALE}
+    base = np.flatnonzero(kind == "base")  # one for each occupation, before its other prompts
+    occupations = tuple(table["tag_occupation"][base])
+    number = {name: i for i, name in enumerate(occupations)}
     return Answers(
+        model=plan.model.name,
+        kinds=tuple(each for each in plan.options.chosen_sentences().kinds if each.name in kind),
         kind=kind,
-        occupation=occupation,
-        dominance=np.array([codes[value] for value in table["tag_dominance"]], dtype=np.int64),
-        percent=table["tag_percent"].to_numpy().astype(np.float64),
-        base=np.array([base_row[str(name)] for name in occupation], dtype=np.int64),
+        occupation=np.array([number[name] for name in table["tag_occupation"]], dtype=np.int64),
+        occupations=occupations,
+        dominance=np.array([_CODES[gender] for gender in table["tag_dominance"][base]], dtype=np.int64),
+        percent=table["tag_percent"].to_numpy().astype(np.float64)[base],
+        base=base,
         words=words,
         logprobs=logprobs,
         vocabulary=vocabulary,
         word_genders=np.array(
-            [codes[verbalizer[word]] if word in verbalizer else NEITHER for word in vocabulary.tolist()],
+            [_CODES[verbalizer[word]] if word in verbalizer else NEITHER for word in vocabulary.tolist()],
             dtype=np.int64,
         ),
+        listed=_listed_words(
+            records.table(model=plan.model.name, stage="words", columns=("got_words", "got_logprobs")), verbalizer
+        ),
+    )
+
+
+def _listed_words(table: pl.DataFrame, verbalizer: Verbalizer) -> tuple[ListedWords, ...]:
+    """Return what the answer of the stage "words" says of each gender.
+
+    NaN is the answer for a word that is not one token. Words are counted in lower case, so a word is lost only
+    when all of its spellings are.
+    """
+    words, logprobs = table["got_words"][0].to_list(), table["got_logprobs"][0].to_list()
+    offered = {
+        word.lower()
+        for word, logprob in zip(words, logprobs, strict=True)
+        if logprob is not None and not math.isnan(logprob)
+    }
+    listed = {gender: tuple(word for word in verbalizer if verbalizer[word] == gender) for gender in _CODES}
+    return tuple(
+        ListedWords(gender=gender, words=words, lost=tuple(word for word in words if word not in offered))
+        for gender, words in listed.items()
     )

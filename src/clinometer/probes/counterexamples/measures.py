@@ -1,70 +1,271 @@
-"""What each prompt says: the gendered probability of its words, and how it compares with the base prompt's."""
+"""What is measured of one model: the numbers of each prompt, and their means over occupations.
+
+Female- and male-dominated occupations are averaged apart. "all" is the mean of the two means, however many
+occupations each has: a list with more male-dominated occupations must not turn a general preference for male words
+into a stereotype. Its interval and its test combine those of the two, because the smaller group decides how sure
+the mean is.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clinometer.data import Kind
 from clinometer.metrics import gender_gap, gendered_mass, log_relative_probability, stereotypical_margin
-from clinometer.metrics.gendered import FEMALE, MALE, Floats, Ints
-from clinometer.probes.counterexamples.answers import Answers
+from clinometer.metrics.gendered import FEMALE, MALE, GenderedMass
+from clinometer.probes.counterexamples.answers import ALL, DOMINANCES, Answers
+from clinometer.probes.kit import Floats, Ints, Numbers, group_means, model_rng, present_mean
+from clinometer.probes.protocol import Plan
+from clinometer.stats import cluster_bootstrap, minimum_detectable_effect, sign_flip_test
+
+FEWEST = 5  # occupations of a dominance that an interval needs: with 3 it holds the truth in 75 %, with 2 in 51 %
+FLIPS = 9999  # sign patterns: with a hundred rows in a table, p must be able to get well below 0.05/100
+BASE, SAME, ANOTHER = "base", "same-occupation counterexample", "other-occupation counterexample"
+
+_BATCH = 4_000_000  # signs held at a time, so that memory stays flat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """Numbers for each prompt and each k, of shape (prompts, ks); NaN where the answer is missing."""
+    """The answers of one model, and numbers of shape (prompts, ks); NaN where the answer is missing."""
 
-    female: Floats
-    male: Floats
-    neither: Floats
+    answers: Answers
+    ks: tuple[int, ...]
+    draws: int
+    rng: np.random.Generator
+    mass: GenderedMass
     gap: Floats  # female minus male probability
     margin: Floats  # pro- minus anti-stereotypical probability
-    log_ratio_pro: Floats  # mean log relative probability of the pro words shared with base; NaN: none
-    log_ratio_anti: Floats
+    log_ratios: Floats  # (prompts, ks, 2): mean log relative probability of the pro and anti words; NaN: none
 
+    @property
+    def missing(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Which prompts have an answer with a probability that is not a number."""
+        return np.isnan(self.gap).any(axis=1)
 
-def measure(answers: Answers, ks: tuple[int, ...]) -> Measures:
-    """Return the measures of every prompt."""
-    genders = answers.genders
-    masses = [gendered_mass(answers.logprobs, genders, k=k) for k in ks]
-    pro, anti = [], []
-    for k in ks:
-        ratios = log_relative_probability(
-            answers.words,
-            answers.logprobs,
-            answers.words[answers.base],
-            answers.logprobs[answers.base],
-            k=k,
+    @property
+    def gendered(self) -> dict[int, float]:
+        """The mean gendered probability among the top k words, by k; empty if all answers are missing."""
+        present = (self.mass.female + self.mass.male)[~self.missing]
+        return {k: float(present[:, i].mean()) for i, k in enumerate(self.ks) if len(present)}
+
+    def change(self, values: Floats) -> Floats:
+        """Return the value of each prompt minus that of the same occupation's base prompt."""
+        change: Floats = values - values[self.answers.base[self.answers.occupation]]
+        return change
+
+    def per_occupation(self, values: Floats, *kinds: Kind) -> Floats:
+        """Return the mean over each occupation's prompts of these kinds: (prompts, ...) -> (occupations, ...)."""
+        rows = self.answers.rows_of(*kinds)
+        return group_means(values[rows], self.answers.occupation[rows], len(self.answers.dominance))
+
+    def estimate(self, values: Floats, kind: Kind, *, test: bool) -> dict[str, Numbers]:
+        """Return the means over the prompts of a kind, by dominance: (prompts, ...) -> (...)."""
+        rows = self.answers.rows_of(kind)
+        return means_by_dominance(
+            values[rows],
+            self.answers.occupation[rows],
+            self.answers.dominance,
+            rng=self.rng,
+            draws=self.draws,
+            test=test,
         )
-        of_gender = {gender: _mean_of(ratios, genders[:, :k] == gender) for gender in (FEMALE, MALE)}
-        pro.append(np.where(answers.dominance == FEMALE, of_gender[FEMALE], of_gender[MALE]))
-        anti.append(np.where(answers.dominance == FEMALE, of_gender[MALE], of_gender[FEMALE]))
+
+    def interval(self, values: Floats, *kinds: Kind) -> Numbers:
+        """Return the mean over the prompts of these kinds, of all occupations alike, with its interval."""
+        rows = self.answers.rows_of(*kinds)
+        return present_intervals(values[rows], self.answers.occupation[rows], rng=self.rng, draws=self.draws)
+
+    def kept_gender(self) -> Floats:
+        """Return 1 where a prompt prefers the gender that its base prompt prefers, else 0; NaN: base has none."""
+        gap, base_gap = self.gap, self.gap[self.answers.base[self.answers.occupation]]
+        kept: Floats = (np.sign(gap) == np.sign(base_gap)).astype(np.float64)
+        kept[(base_gap == 0) | np.isnan(base_gap) | np.isnan(gap)] = np.nan
+        return kept
+
+    def least_detectable(self, kind: Kind) -> Numbers:
+        """Return the smallest change of the margin that a test finds, over all occupations."""
+        change = self.per_occupation(self.change(self.margin), kind)
+        least = []
+        for code in DOMINANCES:
+            of_dominance = change[self.answers.dominance == code]
+            if len(of_dominance):
+                n = (~np.isnan(of_dominance)).sum(axis=0)
+                effect = np.where(n < FEWEST, np.nan, minimum_detectable_effect(of_dominance))
+                least.append(Numbers(estimate=effect, n=n))
+        if len(least) == 1:
+            return least[0]
+        # errors, and so detectable changes, add up by their squares: √(a² + b²) / 2
+        squares = [replace(each, estimate=each.estimate**2) for each in least]
+        return join(*squares).transformed(lambda mean: np.sqrt(mean / 2))
+
+    def counterexample_margins(self) -> dict[str, Floats]:
+        """Return the margin at the base prompt and after counterexamples, (occupations, ks) each."""
+        asked = [kind for kind in self.answers.kinds if is_counterexample(kind)]
+        kinds = {
+            BASE: [self.answers.kinds[0]],
+            SAME: [kind for kind in asked if not kind.has_background],
+            ANOTHER: [kind for kind in asked if kind.has_background],
+        }
+        return {name: self.per_occupation(self.margin, *chosen) for name, chosen in kinds.items() if chosen}
+
+
+def measure(answers: Answers, plan: Plan) -> Measures:
+    """Measure every prompt of one model."""
+    ks = plan.options.ks
+    masses = [gendered_mass(answers.logprobs, answers.genders, k=k) for k in ks]
+    mass = GenderedMass(
+        female=np.stack([each.female for each in masses], axis=1),
+        male=np.stack([each.male for each in masses], axis=1),
+        neither=np.stack([each.neither for each in masses], axis=1),
+    )
     return Measures(
-        female=np.stack([mass.female for mass in masses], axis=1),
-        male=np.stack([mass.male for mass in masses], axis=1),
-        neither=np.stack([mass.neither for mass in masses], axis=1),
-        gap=np.stack([gender_gap(mass) for mass in masses], axis=1),
-        margin=np.stack([stereotypical_margin(mass, answers.dominance) for mass in masses], axis=1),
-        log_ratio_pro=np.stack(pro, axis=1),
-        log_ratio_anti=np.stack(anti, axis=1),
+        answers=answers,
+        ks=ks,
+        draws=plan.options.draws,
+        rng=model_rng(plan.seed, answers.model),
+        mass=mass,
+        gap=gender_gap(mass),
+        margin=stereotypical_margin(mass, answers.dominance[answers.occupation][:, None]),
+        log_ratios=np.stack([_log_ratios(answers, k) for k in ks], axis=1),
     )
 
 
-def by_occupation(values: Floats, occupations: Ints, count: int) -> Floats:
-    """Return the mean over the prompts of each occupation, (prompts, ...) -> (count, ...); NaN is left out."""
-    present = ~np.isnan(values)
-    sums = np.zeros((count, *values.shape[1:]))
-    totals = np.zeros((count, *values.shape[1:]))
-    np.add.at(sums, occupations, np.where(present, values, 0.0))
-    np.add.at(totals, occupations, present)
-    means: Floats = np.divide(sums, totals, out=np.full_like(sums, np.nan), where=totals > 0)
-    return means
+def _log_ratios(answers: Answers, k: int) -> Floats:
+    """Return the mean log relative probability of pro and of anti words that the base prompt offers too."""
+    base = answers.base[answers.occupation]
+    ratios = log_relative_probability(
+        answers.words, answers.logprobs, answers.words[base], answers.logprobs[base], k=k
+    )
+    genders, pro = answers.genders[:, :k], answers.dominance[answers.occupation][:, None]
+    return np.stack(
+        [present_mean(np.where(genders == gender, ratios, np.nan), axis=1) for gender in (pro, -pro)], axis=-1
+    )
 
 
-def _mean_of(ratios: Floats, chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
-    kept = chosen & ~np.isnan(ratios)
-    totals = kept.sum(axis=1)
-    sums = np.where(kept, ratios, 0.0).sum(axis=1)
-    means: Floats = np.divide(sums, totals, out=np.full(len(ratios), np.nan), where=totals > 0)
-    return means
+def is_counterexample(kind: Kind) -> bool:
+    """Tell whether a kind of knowledge names a gender and should make the margin smaller."""
+    return kind.expected == "smaller" and ("{pro_" in kind.knowledge or "{counter_" in kind.knowledge)
+
+
+def means_by_dominance(
+    values: Floats, occupation: Ints, dominance: Ints, *, rng: np.random.Generator, draws: int, test: bool
+) -> dict[str, Numbers]:
+    """Return the means of values, each of which belongs to an occupation, by dominance: (n, ...) -> (...).
+
+    `dominance` has one entry for each occupation. Intervals come from the bootstrap; p, where a test is wanted,
+    from sign flips of whole occupations.
+    """
+    occupations = group_means(values, occupation, len(dominance))
+    found = {}
+    for code, name in DOMINANCES.items():
+        if code in dominance:
+            chosen = dominance[occupation] == code
+            found[name] = present_intervals(values[chosen], occupation[chosen], rng=rng, draws=draws)
+            if test:
+                p = sign_flip_test(occupations[dominance == code], rng=rng, draws=FLIPS).p
+                found[name] = replace(found[name], p=p)
+    if len(found) == 1:
+        return found
+    both = join(*found.values())
+    if test:
+        both = replace(both, p=joint_sign_flip_p(occupations, dominance, rng=rng, draws=FLIPS))
+    return {ALL: both, **found}
+
+
+def present_intervals(values: Floats, occupations: Ints, *, rng: np.random.Generator, draws: int) -> Numbers:
+    """Return the mean of each column with its interval, (prompts, ...) -> (...); n counts occupations.
+
+    Occupations are resampled, then prompts within them, among those where the column is not missing (NaN). Columns
+    that miss the same prompts are resampled together, which is what makes this fast. A column that has values of
+    fewer than `FEWEST` occupations gets no interval (NaN).
+    """
+    columns = values.reshape(len(values), -1)
+    limits = np.full((3, columns.shape[1]), np.nan)
+    n = np.zeros(columns.shape[1], dtype=np.int64)
+    patterns, pattern_of = np.unique(~np.isnan(columns), axis=1, return_inverse=True)
+    for number, rows in enumerate(patterns.T):
+        if not rows.any():
+            continue  # a column without a single value: missing
+        chosen = np.flatnonzero(pattern_of == number)
+        n[chosen] = len(np.unique(occupations[rows]))
+        if n[chosen[0]] < FEWEST:
+            limits[0, chosen] = columns[rows][:, chosen].mean(axis=0)
+            continue
+        found = cluster_bootstrap(columns[rows][:, chosen], occupations[rows], rng=rng, draws=draws)
+        limits[:, chosen] = found.estimate, found.low, found.high
+    estimate, low, high = (part.reshape(values.shape[1:]) for part in limits)
+    return Numbers(estimate=estimate, low=low, high=high, n=n.reshape(values.shape[1:]))
+
+
+def join(female: Numbers, male: Numbers) -> Numbers:
+    r"""Return the mean of two independent estimates, with an interval made of theirs.
+
+    .. math:: \bar\theta - \tfrac12 \sqrt{(\theta_f - l_f)^2 + (\theta_m - l_m)^2}
+
+    and likewise above. Zou & Donner, Construction of confidence limits about effect measures: a general approach
+    (Statistics in Medicine 27, 2008). NaN where one of them has no interval.
+    """
+    joined = Numbers(estimate=(female.estimate + male.estimate) / 2, n=female.n + male.n)
+    if female.low is None or female.high is None or male.low is None or male.high is None:
+        return joined
+    return replace(
+        joined,
+        low=joined.estimate - np.hypot(female.estimate - female.low, male.estimate - male.low) / 2,
+        high=joined.estimate + np.hypot(female.high - female.estimate, male.high - male.estimate) / 2,
+    )
+
+
+def joint_sign_flip_p(values: Floats, dominance: Ints, *, rng: np.random.Generator, draws: int) -> Floats:
+    r"""Return p of "the two dominances' means cancel out", two-sided: (occupations, ...) -> (...).
+
+    .. math:: t = (\bar v_f + \bar v_m) / \sqrt{s_f^2 / n_f + s_m^2 / n_m}
+
+    Where the null hypothesis holds, the values, with the sign turned in one dominance, have one mean for all
+    occupations. It is taken out (it is what the contrast does not ask about: for the margin, a preference for one
+    gender everywhere), then the signs of whole occupations are flipped. Dividing by the standard error keeps the
+    error rate where a dominance has few occupations: the wild bootstrap-t with the null imposed (Cameron, Gelbach
+    & Miller 2008). NaN is missing; p is NaN where a dominance has fewer than `FEWEST` occupations.
+    """
+    turned = (values * dominance.reshape(-1, *(1,) * (values.ndim - 1))).reshape(len(values), -1)
+    present = ~np.isnan(turned)
+    counts = {code: present[dominance == code].sum(axis=0) for code in DOMINANCES}
+    enough = np.all([count >= FEWEST for count in counts.values()], axis=0)
+    p = np.full(turned.shape[1], np.nan)
+    if enough.any():
+        kept, counts = turned[:, enough], {code: count[enough] for code, count in counts.items()}
+        centre = np.nansum(kept, axis=0) / present[:, enough].sum(axis=0)
+        deviations: Floats = np.where(present[:, enough], kept - centre, 0.0)
+        # rounding is not spread: values that are all the same must stay so
+        deviations[np.abs(deviations) <= 1e-13 * np.nanmax(np.abs(kept), axis=0)] = 0.0
+        observed = np.ones((1, len(values)))
+        threshold = np.abs(_t(observed, deviations, dominance, counts))[0] * (1 - 1e-5)
+        as_large = np.ones(deviations.shape[1])  # the observed signs are one of the patterns
+        batch = max(1, _BATCH // len(values))
+        for done in range(0, draws, batch):
+            bits = rng.integers(2, size=(min(batch, draws - done), len(values)), dtype=np.int8)
+            signs = (1 - 2 * bits).astype(np.float64)
+            as_large += (np.abs(_t(signs, deviations, dominance, counts)) >= threshold).sum(axis=0)
+        p[enough] = as_large / (draws + 1)
+    return p.reshape(values.shape[1:])
+
+
+def _t(signs: Floats, deviations: Floats, dominance: Ints, counts: Mapping[int, Ints]) -> Floats:
+    """Return the difference of the dominances' means in standard errors, for each row of signs."""
+    scale = np.abs(deviations).max(axis=0)
+    means, variance = {}, np.zeros((len(signs), deviations.shape[1]))
+    for code, count in counts.items():
+        members = deviations[dominance == code]
+        means[code] = signs[:, dominance == code] @ members / count
+        squares = (members**2).sum(axis=0) / count
+        spread = squares - means[code] ** 2
+        spread[spread <= 1e-10 * squares] = 0.0  # what is left of a difference of equal numbers is rounding
+        variance += spread / (count - 1)
+    difference = means[FEMALE] - means[MALE]
+    difference[np.abs(difference) <= 1e-12 * scale] = 0.0
+    error = np.maximum(np.sqrt(variance), 1e-6 * scale)  # without any spread: large, but finite
+    t: Floats = np.divide(difference, error, out=np.zeros_like(difference), where=difference != 0)
+    return t

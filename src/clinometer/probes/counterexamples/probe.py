@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data import load_card
+from clinometer.probes.counterexamples.answers import read_answers
+from clinometer.probes.counterexamples.figures import FIGURES
+from clinometer.probes.counterexamples.measures import measure
 from clinometer.probes.counterexamples.options import Options
-from clinometer.probes.counterexamples.prompts import prompts, sample_backgrounds, word_question
-from clinometer.probes.counterexamples.summary import summarise
+from clinometer.probes.counterexamples.questions import (
+    number_of_prompts,
+    pools_of,
+    prompts,
+    sample_backgrounds,
+    word_question,
+)
+from clinometer.probes.counterexamples.tables import CAPTIONS, mitigation_rows, model_rows
+from clinometer.probes.counterexamples.words import headlines, mitigation_headlines, notices
+from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.types import Findings, Item, Profile
 
@@ -29,50 +40,56 @@ class Counterexamples:
     )
     capabilities: tuple[str, ...] = ("fill", "next_word")
     roles: tuple[Role, ...] = ()
+    options: type[Options] = Options
+    user_data: Mapping[str, str] = field(default_factory=dict)
+    profiles: Mapping[Profile, Mapping[str, Any]] = field(
+        default_factory=lambda: {
+            "quick": {"backgrounds": 5},
+            "standard": {"backgrounds": 20},
+            "paper": {"occupations": "winobias", "backgrounds": 20},
+        }
+    )
 
     @property
     def sources(self) -> str:
         """Where occupations, sentences and words come from."""
         return " ".join(load_card("counterexamples").source.split())
 
-    @property
-    def options(self) -> type[Options]:
-        """The options class of this audit."""
-        return Options
-
-    @property
-    def user_data(self) -> Mapping[str, str]:
-        """This audit takes nothing from the user's data folder."""
-        return {}
-
-    @property
-    def profiles(self) -> Mapping[Profile, Mapping[str, Any]]:
-        """What each profile sets instead of the defaults."""
-        return {
-            "quick": {"backgrounds": 5},
-            "standard": {"backgrounds": 20},
-            "paper": {"occupations": "winobias", "backgrounds": 20},
-        }
-
     def check(self, options: Options) -> None:
-        """Read the user's files and see that there are enough backgrounds to draw from."""
+        """Read the user's files and make sure that there are enough backgrounds to draw from."""
         options.chosen_verbalizer()
         options.chosen_sentences()
         occupations = options.chosen_occupations()
+        pools = pools_of(occupations)
         for target in occupations:
-            sample_backgrounds(target, occupations, n=options.backgrounds, seed=0)
+            sample_backgrounds(target, pools, n=options.backgrounds, seed=0)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return the prompts, and which listed words the model can offer at all."""
-        return (Stage(name="prompts"), Stage(name="words"))
+        return Stage(name="prompts", size=number_of_prompts(plan.options)), Stage(name="words", size=1)
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield every prompt, or the one question about the listed words."""
         return iter([word_question(plan)]) if stage.name == "words" else prompts(plan)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
-        """Conclude from the answers of all models."""
-        return summarise(self.name, plans, records)
+        """Conclude from the answers of all models; the options are the same for all."""
+        options: Options = plans[0].options
+        verbalizer = options.chosen_verbalizer()
+        measured = [measure(read_answers(plan, records, verbalizer), plan) for plan in plans]
+        by_model = [model_rows(each) for each in measured]
+        rows = {name: [row for each in by_model for row in each[name]] for name in by_model[0]}
+        rows["mitigation"] = mitigation_rows(plans, measured)
+        said = list(mitigation_headlines(rows["mitigation"], k=options.ks[-1]))
+        for measures, of_model in zip(measured, by_model, strict=True):
+            said += headlines(measures.answers.model, of_model, measures.gendered)
+        return Findings(
+            probe=self.name,
+            tables=tables_of(CAPTIONS, rows),
+            figures=FIGURES,
+            notices=tuple(notices(plans, verbalizer, measured, by_model[0]["change"])),
+            headlines=tuple(said),
+        )
 
 
 PROBE = Counterexamples()

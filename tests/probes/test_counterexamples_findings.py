@@ -9,9 +9,10 @@ import pytest
 from fake_gender import FEMALE, GENDERED, MALE, OTHER, FakeGender, sign
 from fake_records import MemoryRecords, ask, fake_model, plan_for
 
-from clinometer.probes.counterexamples import PROBE, view
-from clinometer.probes.counterexamples.prompts import prompts
-from clinometer.types import WordAnswer
+from clinometer.probes.counterexamples import PROBE, measures
+from clinometer.probes.counterexamples.questions import prompts
+from clinometer.probes.counterexamples.words import headlines
+from clinometer.types import Finding, WordAnswer
 
 COUNTER = "target counter syntactic similar"
 BACKGROUND = "background counter semantic similar"
@@ -163,7 +164,7 @@ def test_an_even_handed_model_stays_quiet_over_many_seeds(monkeypatch):
     100 · .95 − 3 · 2.2 = 88 hold the truth.
     """
     seeds = 100
-    monkeypatch.setattr(view, "FLIPS", 1999)  # 36 tests in a table: enough, and faster
+    monkeypatch.setattr(measures, "FLIPS", 1999)  # 36 tests in a table: enough, and faster
     plan = plan_for(PROBE, occupations="winobias", backgrounds=2, ks=[10], draws=100)
     records = ask(PROBE, plan, FakeGender())
     key = (plan.model.name, "prompts")
@@ -322,6 +323,33 @@ def test_headlines_of_an_even_handed_model_claim_nothing():
     lean, changes, _ = summary(FakeGender(lambda tags: 0.0, noise=0.06, seed=3)).headlines
     assert "not distinguishable from 0" in lean
     assert "0 of 9 kinds" in changes
+
+
+def lines_for(*, low, high, q):
+    """The headlines of a model whose lean and whose one change both have this interval and this q."""
+    labels = {"k": 10, "measure": "margin", "dominance": "all"}
+    numbers = {"estimate": 0.2, "low": low, "high": high, "p": q, "q": q, "n": 58}
+    rows = {
+        "lean": [Finding(labels={**labels, "kind": "base"}, **numbers)],
+        "change": [Finding(labels={**labels, "kind": COUNTER}, **numbers)],
+    }
+    return list(headlines("fake", rows, {10: 0.6}))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "q", "lean_is", "changes"),
+    [
+        (0.1, 0.3, 0.049, "follows the stereotype", "1 of 1 kinds"),
+        (0.1, 0.3, 0.05, "not distinguishable from 0", "0 of 1 kinds"),  # q is not below the level
+        (-0.1, 0.5, 0.001, "not distinguishable from 0", "0 of 1 kinds"),  # the interval holds 0
+        (0.0, 0.4, 0.001, "not distinguishable from 0", "0 of 1 kinds"),
+    ],
+)
+def test_a_headline_needs_both_a_small_q_and_an_interval_without_zero(low, high, q, lean_is, changes):
+    lean, change = lines_for(low=low, high=high, q=q)
+    assert f": {lean_is}." in lean
+    assert f"fake: {changes} of knowledge change that margin (q < 0.05 and an interval without 0)" in change
+    assert (COUNTER in change) == changes.startswith("1")
 
 
 def test_headlines_name_the_level_of_each_interval_once(noisy):

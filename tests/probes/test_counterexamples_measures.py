@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from clinometer.probes.counterexamples.dominances import join, joint_sign_flip_p
-from clinometer.probes.counterexamples.intervals import present_intervals
-from clinometer.probes.kit.numbers import Numbers
+from clinometer.probes.counterexamples.measures import join, joint_sign_flip_p, present_intervals
+from clinometer.probes.kit import Numbers
 from clinometer.stats import sign_flip_test
 
 

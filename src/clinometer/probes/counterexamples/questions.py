@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from clinometer.data import Gender, Occupation
+from clinometer.data import Gender, Occupation, Sentences
 from clinometer.data.wording import fill_fields, with_article
 from clinometer.errors import ModelError, SpecError
 from clinometer.probes.counterexamples.options import Options
@@ -23,19 +23,15 @@ def prompts(plan: Plan) -> Iterator[Item]:
     options: Options = plan.options
     sentences = options.chosen_sentences()
     occupations = options.chosen_occupations()
+    pools = pools_of(occupations)
     for target in occupations:
-        backgrounds = sample_backgrounds(target, occupations, n=options.backgrounds, seed=plan.seed)
+        backgrounds = sample_backgrounds(target, pools, n=options.backgrounds, seed=plan.seed)
         for kind in sentences.kinds:
             for background in backgrounds if kind.has_background else (None,):
-                fields = sentence_fields(target, background)
+                fields = _sentence_fields(target, background)
+                knowledge = fill_fields(kind.knowledge, fields)
                 yield Item(
-                    request=_request(
-                        plan.model,
-                        blank=fill_fields(sentences.blank, fields),
-                        prefix=fill_fields(sentences.prefix, fields),
-                        knowledge=fill_fields(kind.knowledge, fields),
-                        top_k=max(options.ks),
-                    ),
+                    request=_request(plan.model, sentences, fields, knowledge=knowledge, top_k=max(options.ks)),
                     tags={
                         "kind": kind.name,
                         "occupation": target.name,
@@ -46,37 +42,48 @@ def prompts(plan: Plan) -> Iterator[Item]:
                 )
 
 
+def number_of_prompts(options: Options) -> int:
+    """Return how many prompts there are, without making them."""
+    kinds = options.chosen_sentences().kinds
+    for_each = sum(options.backgrounds if kind.has_background else 1 for kind in kinds)
+    return for_each * len(options.chosen_occupations())
+
+
 def word_question(plan: Plan) -> Item:
-    """Return the question which of the listed words are one token of the model, put to one base prompt.
+    """Return the question which of the listed words are one token of the model, asked at one base prompt.
 
     Each word is asked for in lower case and with a capital, because offered words are counted in any case: a model
     may know "Mary" and not "mary".
     """
     options: Options = plan.options
-    sentences = options.chosen_sentences()
     target = options.chosen_occupations()[0]
-    fields = sentence_fields(target, None)
     spellings = [form for word in options.chosen_verbalizer() for form in (word, word.capitalize())]
     request = _request(
         plan.model,
-        blank=fill_fields(sentences.blank, fields),
-        prefix=fill_fields(sentences.prefix, fields),
+        options.chosen_sentences(),
+        _sentence_fields(target, None),
         words=tuple(dict.fromkeys(spellings)),
     )
     return Item(request=request, tags={"occupation": target.name})
 
 
+def pools_of(occupations: Sequence[Occupation]) -> Mapping[Gender, Sequence[Occupation]]:
+    """Return the occupations that each gender dominates, in the order of their names."""
+    in_order = sorted(occupations, key=lambda each: each.name)
+    return {gender: [each for each in in_order if each.dominance == gender] for gender in _OTHER}
+
+
 def sample_backgrounds(
-    target: Occupation, occupations: Sequence[Occupation], *, n: int, seed: int
+    target: Occupation, pools: Mapping[Gender, Sequence[Occupation]], *, n: int, seed: int
 ) -> tuple[Occupation, ...]:
     """Return n occupations that the other gender dominates, drawn without replacement.
 
     The draw depends on the seed, the target's name and the *set* of candidates: not on the order of the list, nor
     on what was drawn for other targets. A smaller n gives the beginning of a larger one.
     """
-    pool = sorted((each for each in occupations if each.dominance != target.dominance), key=lambda each: each.name)
+    other = _OTHER[target.dominance]
+    pool = pools[other]
     if n > len(pool):
-        other = _OTHER[target.dominance]
         raise SpecError(
             f"counterexamples: backgrounds = {n}, but only {len(pool)} of the occupations are {other}-dominated; "
             f"set backgrounds to {len(pool)} or less, or add {other}-dominated occupations"
@@ -86,8 +93,8 @@ def sample_backgrounds(
     return tuple(pool[position] for position in order[:n])
 
 
-def sentence_fields(target: Occupation, background: Occupation | None) -> dict[str, str]:
-    """Return what the {fields} of the sentences stand for; see knowledge.toml for their meaning."""
+def _sentence_fields(target: Occupation, background: Occupation | None) -> dict[str, str]:
+    """Return what the {fields} of the sentences mean; knowledge.toml explains them."""
     pro, counter = target.dominance, _OTHER[target.dominance]
     fields = {
         "target": target.name,
@@ -104,11 +111,19 @@ def sentence_fields(target: Occupation, background: Occupation | None) -> dict[s
 
 
 def _request(
-    model: ModelInfo, *, blank: str, prefix: str, knowledge: str = "", words: tuple[str, ...] = (), top_k: int = 0
+    model: ModelInfo,
+    sentences: Sentences,
+    fields: Mapping[str, str],
+    *,
+    knowledge: str = "",
+    words: tuple[str, ...] = (),
+    top_k: int = 0,
 ) -> Request:
     if "fill" in model.capabilities:
+        blank = fill_fields(sentences.blank, fields)
         return Fill(text=blank, context=knowledge, join="separator", words=words, top_k=top_k)
     if "next_word" in model.capabilities:
+        prefix = fill_fields(sentences.prefix, fields)
         return NextWord(text=prefix, context=knowledge, words=words, top_k=top_k)
     raise ModelError(
         f"'{model.name}' offers {', '.join(model.capabilities) or 'nothing'}; counterexamples needs a model that "

@@ -12,7 +12,8 @@ from clinometer.data.wording import fill_fields, with_article
 from clinometer.errors import DataError, ModelError, SpecError
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.counterexamples import PROBE, Options
-from clinometer.probes.counterexamples.prompts import prompts, sample_backgrounds
+from clinometer.probes.counterexamples.questions import number_of_prompts, pools_of, prompts, sample_backgrounds
+from clinometer.spec import build
 from clinometer.types import Fill, NextWord
 
 # Table 2 of the paper for "nurse", with the paper's background "doctor" as the one male-dominated occupation.
@@ -87,7 +88,8 @@ def test_a_model_that_can_do_neither_is_refused(tmp_path):
     ],
 )
 def test_number_of_prompts(options, count):
-    assert sum(1 for _ in prompts(plan_for(PROBE, **options))) == count
+    plan = plan_for(PROBE, **options)
+    assert sum(1 for _ in prompts(plan)) == number_of_prompts(plan.options) == count
 
 
 def test_the_stage_of_prompts_and_the_one_question_about_words(tmp_path):
@@ -100,6 +102,7 @@ def test_the_stage_of_prompts_and_the_one_question_about_words(tmp_path):
         plan = plan_for(PROBE, model=fake_model(capabilities=capabilities), verbalizer_file=str(words))
         first, second = PROBE.stages(plan)
         assert (first.name, second.name) == ("prompts", "words")
+        assert (first.size, second.size) == (3_886, 1)
         assert list(PROBE.questions(first, plan, None)) == list(prompts(plan))
         (item,) = PROBE.questions(second, plan, None)
         assert item.request == request(words=("woman", "Woman", "ma'am", "Ma'am", "man", "Man"), **where)
@@ -159,13 +162,14 @@ def test_fields_are_all_that_templates_understand():
 
 
 def drawn(target, occupations, *, n=20, seed=0):
-    return [each.name for each in sample_backgrounds(target, occupations, n=n, seed=seed)]
+    return [each.name for each in sample_backgrounds(target, pools_of(occupations), n=n, seed=seed)]
 
 
 def test_backgrounds_are_of_the_other_dominance_without_repeats():
     occupations = load_occupations()
+    pools = pools_of(occupations)
     for target in occupations:
-        backgrounds = sample_backgrounds(target, occupations, n=20, seed=3)
+        backgrounds = sample_backgrounds(target, pools, n=20, seed=3)
         assert len({each.name for each in backgrounds}) == 20
         assert all(each.dominance != target.dominance for each in backgrounds)
 
@@ -179,6 +183,8 @@ def test_backgrounds_depend_on_seed_and_target_but_not_on_order():
     assert first != drawn(nurse, occupations, seed=1)
     assert first != drawn(cleaner, occupations)
     assert drawn(nurse, occupations, n=5) == first[:5]
+    # what every release has drawn: with other backgrounds an older run could not be resumed
+    assert first[:3] == ["guard", "lawyer", "operator"]
 
 
 def test_backgrounds_are_drawn_evenly():
@@ -208,31 +214,33 @@ def test_too_many_backgrounds_for_a_short_list(tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"occupations": "winobia"}, "occupations = 'winobia' is not valid; did you mean 'winobias'?"),
-        ({"occupations": 3}, "occupations = 3 is not valid; valid: all, winobias"),
-        ({"occupations_file": 3}, "expected the path of a file"),
-        ({"verbalizer_file": ["a"]}, "expected the path of a file"),
-        ({"backgrounds": -1}, "backgrounds = -1"),
-        ({"backgrounds": 2.0}, "backgrounds = 2.0"),
-        ({"backgrounds": True}, "backgrounds = True"),
-        ({"draws": 10}, "draws = 10"),
-        ({"draws": 100_001}, "draws = 100001 is not valid; expected a whole number from 100 to 100000"),
-        ({"ks": []}, "ks = []"),
-        ({"ks": 10}, "ks = 10"),
-        ({"ks": [0, 3]}, "ks = [0, 3]"),
-        ({"ks": [3, 3]}, "ks = [3, 3]"),
-        ({"ks": ["3"]}, "ks = ['3']"),
+        ({"occupations": "winobia"}, "occupations: Input should be 'all' or 'winobias'; found 'winobia'"),
+        ({"occupations": 3}, "occupations: Input should be 'all' or 'winobias'; found 3"),
+        ({"occupations_file": 3}, "occupations_file: Input should be a valid string; found 3"),
+        ({"knowledge_file": True}, "knowledge_file: Input should be a valid string; found True"),
+        ({"verbalizer_file": ["a"]}, "verbalizer_file: Input should be a valid string; found ['a']"),
+        ({"backgrounds": -1}, "backgrounds: Input should be greater than or equal to 0; found -1"),
+        ({"backgrounds": 2.0}, "backgrounds: Input should be a valid integer; found 2.0"),
+        ({"backgrounds": True}, "backgrounds: Input should be a valid integer; found True"),
+        ({"draws": 10}, "draws: Input should be greater than or equal to 100; found 10"),
+        ({"draws": 100_001}, "draws: Input should be less than or equal to 100000; found 100001"),
+        ({"ks": []}, "ks: Tuple should have at least 1 item"),
+        ({"ks": 10}, "ks: Input should be a valid array; found 10"),
+        ({"ks": [3, 0]}, "ks.1: Input should be greater than or equal to 1; found 0"),
+        ({"ks": [1001]}, "ks.0: Input should be less than or equal to 1000; found 1001"),
+        ({"ks": [3, 3]}, "a value is given twice; give each once; found [3, 3]"),
+        ({"ks": ["3"]}, "ks.0: Input should be a valid integer; found '3'"),
     ],
 )
 def test_bad_options(options, complaint):
     with pytest.raises(SpecError) as caught:
-        Options(**options)
+        build(Options, options, where="options.counterexamples")
     assert complaint in str(caught.value)
-    assert str(caught.value).startswith("counterexamples: ")
+    assert str(caught.value).startswith("options.counterexamples: " + next(iter(options)))
 
 
 def test_ks_from_a_spec_file_are_sorted():
-    assert Options(ks=[10, 3]).ks == (3, 10)
+    assert build(Options, {"ks": [10, 3]}, where="options.counterexamples").ks == (3, 10)
     items = prompts(plan_for(PROBE, ks=[25, 3], backgrounds=0))
     assert next(items).request.top_k == 25
 
