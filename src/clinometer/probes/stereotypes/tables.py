@@ -268,8 +268,8 @@ def _recall(answers: ModelAnswers, human: HumanAttributes, ranks: Floats) -> Ite
         ).as_share()
         for r, ranking in enumerate(RANKINGS.values()):
             for i, k in enumerate(ks):
-                labels = {"model": answers.model, "category": category, "ranking": ranking, "k": k}
-                yield numbers.finding((r, i), labels)
+                labels: dict[str, Label] = {"model": answers.model, "category": category}
+                yield numbers.finding((r, i), {**labels, "ranking": ranking, "k": k})
 
 
 def _category_emotions(answers: ModelAnswers) -> Iterator[Finding]:
