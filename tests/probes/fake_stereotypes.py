@@ -9,30 +9,18 @@ import numpy as np
 import polars as pl
 from fake_records import MemoryRecords
 
+from clinometer.metrics import EMOTIONS
 from clinometer.models.fake import FakeModel
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stereotypes import PROBE
 from clinometer.types import WordAnswer
-
-EMOTIONS = (
-    "fear",
-    "joy",
-    "sadness",
-    "trust",
-    "surprise",
-    "anticipation",
-    "disgust",
-    "anger",
-    "negative",
-    "positive",
-)
 
 
 class FakeAttributes:
     """A word's weight is its base weight, times what is planted for the group that the text names.
 
     `noise(text)` multiplies the weights as well: an array over the words, the same for the same text. Words in
-    `pieces` are offered but are no token after a space: asked for, they have no probability.
+    `pieces` are offered but are not a token after a space: asked for, they have no probability.
     """
 
     def __init__(self, base, *, links=None, noise=None, pieces=()):

@@ -1,4 +1,4 @@
-"""A mitigated model beside its base: how tuning by strength is told, and the change of negativity."""
+"""A mitigated model against its base: tuning by strength, and the change of negativity."""
 
 import math
 
@@ -7,7 +7,9 @@ import pytest
 from fake_stereotypes import FakeAttributes, conclude, fake, groups_file, lexicon_file, row_of, rows_of
 from scipy import stats
 
-from clinometer.probes.stereotypes.tables.negativity_change import INEQUALITY, NEGATIVITY
+from clinometer.probes.stereotypes.measures import INEQUALITY, NEGATIVITY
+from clinometer.probes.stereotypes.words import headlines
+from clinometer.types import Finding
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 GROUPS = [f"group{LETTERS[i]}" for i in range(20)]
@@ -84,7 +86,34 @@ def test_the_control_that_changed_nothing_is_no_measurable_change(found):
     assert not any("Tuning moves" in line for line in found.headlines)
 
 
-def test_a_strength_is_no_share_of_a_corpus(found):
+@pytest.mark.parametrize(
+    ("q", "high", "said"),
+    [
+        (0.049, -0.1, "reduced by 0.300"),
+        (0.049, 0.1, "no measurable change"),
+        (0.051, -0.1, "no measurable change"),
+    ],
+)
+def test_a_headline_needs_both_a_small_q_and_an_interval_without_0(q, high, said):
+    labels = {
+        "base": "given",
+        "model": "after",
+        "method": "embedding",
+        "attribute": "occupation",
+        "amount": "λ = 1",
+    }
+    labels |= {"corpus": "text", "category": "all"}
+    means = {"measure": INEQUALITY, "before": 0.6, "after": 0.3}
+    rows = {
+        "negativity": [],
+        "negativity_change": [Finding(labels=labels | means, estimate=-0.3, low=-0.5, high=high, q=q)],
+        "shift": [Finding(labels=labels, estimate=math.nan)],
+    }
+    first, *_ = headlines(["given", "after"], rows, top_k=200)
+    assert said in first
+
+
+def test_a_strength_is_not_a_share_of_a_corpus(found):
     rows = [row for row in rows_of(found, "shift") if row.labels["category"] == "all"]
     assert [(row.labels["method"], row.labels["amount"]) for row in rows] == [
         ("control", "λ = 0"), ("embedding", "λ = 9"), ("embedding", "λ = 100"),
@@ -102,7 +131,7 @@ def test_a_strength_is_no_share_of_a_corpus(found):
         assert len({tuple(row.labels) for row in table.rows}) == 1
 
 
-def test_a_corpus_keeps_its_share_beside_no_mitigated_model(options):
+def test_a_corpus_keeps_its_share_without_a_mitigated_model(options):
     base = model("given", BEFORE)
     tuned = model("tuned", AFTER, base=base.info.weights, method="masked-lm", data="news", amount="0.5")
     found, _ = conclude(base, tuned, **options)
@@ -112,7 +141,7 @@ def test_a_corpus_keeps_its_share_beside_no_mitigated_model(options):
     (figure,) = [figure for figure in found.figures if figure.name == "shift"]
     assert figure.color == "corpus"
     assert any("Tuning moves" in line for line in found.headlines)
-    # what tuning on a corpus does to negativity stands there as well
+    # what tuning on a corpus does to negativity is reported as well
     assert row_of(found, "negativity_change", category="all", measure=INEQUALITY).estimate == pytest.approx(-0.3)
 
 

@@ -9,7 +9,8 @@ from fake_stereotypes import FakeAttributes, conclude, fake, groups_file, human_
 from clinometer.errors import DataError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.stereotypes import PROBE, Options
-from clinometer.probes.stereotypes.priors import CHUNK
+from clinometer.probes.stereotypes.questions import CHUNK
+from clinometer.spec import build
 from clinometer.types import Fill
 
 GROUPS = {"old people": "age", "Norway": "country"}
@@ -79,6 +80,8 @@ def test_numbers_of_the_paper():
 def test_profiles():
     sizes = {name: len(posterior(**options)) for name, options in PROBE.profiles.items()}
     assert sizes == {"quick": 373, "standard": 1865, "paper": 1865}
+    told = {name: PROBE.stages(plan_for(PROBE, **options))[0].size for name, options in PROBE.profiles.items()}
+    assert told == sizes
 
 
 def test_chosen_categories():
@@ -100,6 +103,8 @@ def test_the_data_sets_own_prompts_are_asked_once_each(tmp_path, files):
         ("why is norway so [MASK]?", "Norway", "why is {group} so [MASK]?"),
     ]
     assert {item.tags["origin"] for item in items} == {"data set"}
+    plan = plan_for(PROBE, **files, human_file=human_file(tmp_path, rows))
+    assert PROBE.stages(plan)[0].size == 10 + 3
 
 
 def test_the_group_is_found_as_a_whole_word(tmp_path):
@@ -168,23 +173,33 @@ def test_the_prior_asks_for_the_words_that_were_offered_and_for_a_few_hundred_at
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"posterior": "topk"}, "did you mean 'top-k'"),
-        ({"prior": "publishd"}, "did you mean 'published'"),
-        ({"prior_masks": 2}, "valid: one, tokens"),
-        ({"emotions": "nine"}, "valid: paper, published"),
-        ({"filter": True}, "valid: none, words"),
-        ({"top_k": 0}, "from 1 to 1000"),
-        ({"profile_k": 2.5}, "from 1 to 1000"),
-        ({"draws": 10}, "from 100 to 100000"),
-        ({"templates": -1}, "from 0 to 1000"),
-        ({"self_similarity": 1}, "expected true or false"),
-        ({"categories": "age"}, "expected a list"),
-        ({"human_file": 3}, "expected the path of a file"),
+        ({"posterior": "topk"}, "should be 'vocabulary' or 'top-k'"),
+        ({"prior": "publishd"}, "should be 'template' or 'published'"),
+        ({"prior_masks": 2}, "should be 'one' or 'tokens'"),
+        ({"emotions": "nine"}, "should be 'paper' or 'published'"),
+        ({"filter": True}, "should be 'words' or 'none'"),
+        ({"top_k": 0}, "greater than or equal to 1;"),
+        ({"top_k": 1001}, "less than or equal to 1000"),
+        ({"profile_k": 2.5}, "integer"),
+        ({"profile_k": 0}, "greater than or equal to 1;"),
+        ({"profile_k": 1001}, "less than or equal to 1000"),
+        ({"draws": 10}, "greater than or equal to 100;"),
+        ({"draws": 100_001}, "less than or equal to 100000"),
+        ({"templates": -1}, "greater than or equal to 0"),
+        ({"templates": 1001}, "less than or equal to 1000"),
+        ({"self_similarity": 1}, "boolean"),
+        ({"categories": "age"}, "array"),
+        ({"categories": [1]}, "string"),
+        ({"groups_file": 3}, "string"),
+        ({"templates_file": 3}, "string"),
+        ({"human_file": 3}, "string"),
+        ({"emotions_file": 3}, "string"),
     ],
 )
 def test_options_that_cannot_be_used(options, words):
-    with pytest.raises(SpecError, match=words):
-        Options(**options)
+    (name,) = options
+    with pytest.raises(SpecError, match=rf"options\.stereotypes: {name}\b.*{words}"):
+        build(Options, options, where="options.stereotypes")
 
 
 def test_files_that_cannot_be_used_are_found_before_anything_is_asked(tmp_path, files):

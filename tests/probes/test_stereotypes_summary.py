@@ -21,7 +21,13 @@ from scipy import stats
 
 import clinometer
 from clinometer.metrics import recall_at_k
-from clinometer.probes.stereotypes.tables import negativity
+from clinometer.probes.protocol import Plan
+from clinometer.probes.stereotypes import PROBE
+from clinometer.probes.stereotypes.answers import read_answers
+from clinometer.probes.stereotypes.measures import shuffle_p
+from clinometer.probes.stereotypes.questions import questions
+from clinometer.probes.stereotypes.words import headlines
+from clinometer.types import Finding
 
 # ---- a planted link, by hand --------------------------------------------------------------------------------
 
@@ -120,7 +126,7 @@ def test_stereotypes_of_several_words_are_counted(options, tmp_path):
 def test_one_of_each_is_written_in_the_singular(options, tmp_path):
     one = {**options, "groups_file": groups_file(tmp_path, {"kids": "age"}), "templates": 1}
     found, _ = conclude(fake(FakeAttributes(BASE)), **one)
-    assert notice_with(found, "1 group in 1 template: results speak")
+    assert notice_with(found, "1 group in 1 template: results hold")
     assert notice_with(found, "Recall rests on 1 human stereotype about 1 group, each")
 
 
@@ -167,7 +173,7 @@ def test_profiles_by_hand(planted):
     assert "words without an emotion included" in notice_with(planted, "Emotions: 4 words").text
 
 
-def test_what_is_no_word_is_counted(planted):
+def test_what_is_not_a_word_is_counted(planted):
     # 3 groups × 5 templates and 3 prompts of the data set: 18 questions, 7 words each, one a piece, one a number
     assert row_of(planted, "coverage", what="pieces of words").labels["count"] == 18
     assert row_of(planted, "coverage", what="numbers, marks and single letters").estimate == pytest.approx(1 / 7)
@@ -196,16 +202,13 @@ def test_published_emotions_leave_fear_out(options):
 
 def test_posterior_over_the_top_k_by_hand(options):
     # the first two of "parents": 50 and 30 of 119; among themselves 50/80 and 30/80. Prior .5 and .3 of all 100.
-    from clinometer.probes.protocol import Plan
-    from clinometer.probes.stereotypes import PROBE
-    from clinometer.probes.stereotypes.answers import read_answers
-
     model = fake(FakeAttributes(BASE, links=LINKS))
     for posterior, probabilities in (("vocabulary", (50 / 119, 30 / 119)), ("top-k", (50 / 80, 30 / 80))):
         chosen = {**options, "top_k": 2, "posterior": posterior}
         _, records = conclude(model, **chosen)
         plan = Plan(options=PROBE.options(**chosen), seed=0, model=model.info)
-        rows = read_answers(plan, records).attributes.filter(pl.col("index") == 0).sort("before")
+        found = read_answers(plan, records, questions(plan.options), plan.options.chosen_lexicon())
+        rows = found.attributes.filter(pl.col("index") == 0).sort("before")
         assert rows["word"].to_list() == ["stupid", "good"]
         expected = [math.log(probabilities[0] / 0.5), math.log(probabilities[1] / 0.3)]
         assert rows["typicality"].to_list() == pytest.approx(expected)
@@ -320,19 +323,39 @@ def test_a_planted_negativity_is_called_and_no_other(many):
     assert [row.estimate for row in first] == sorted((row.estimate for row in first), reverse=True)
 
 
+def test_a_headline_needs_both_a_small_q_and_an_interval_without_0():
+    """Only the first of each three is found; dropping either half of the rule would name another."""
+    rows = [
+        Finding(labels={"model": "m", "group": group}, estimate=sign * 0.3, low=low, high=high, q=q)
+        for sign, names in ((1, "abc"), (-1, "xyz"))
+        for group, q, (low, high) in zip(
+            names,
+            (0.049, 0.049, 0.051),
+            [sorted((sign * near, sign * 0.6)) for near in (0.1, -0.1, 0.1)],
+            strict=True,
+        )
+    ]
+    (line,) = headlines(["m"], {"negativity": rows}, top_k=200)
+    assert line == (
+        "m: of 6 groups, the attributes of 1 are more negative and those of 1 more positive than the mean of all "
+        "(q < 0.05 and an interval without 0); most negative: a +0.30 (95 % interval +0.10 to +0.60); most "
+        "positive: x −0.30 (95 % interval −0.60 to −0.10)."
+    )
+
+
 def test_shuffle_agrees_with_really_shuffling():
     rng = np.random.default_rng(0)
     valences = [rng.integers(-1, 2, size=n) for n in (20, 30, 25)]
     valences[0][:8] = 1
     centre = float(np.mean([each.mean() for each in valences]))
-    p = negativity.shuffle_p(valences, centre, rng=rng, shuffles=20_000)
+    p = shuffle_p(valences, centre, rng=rng, shuffles=20_000)
     pool = np.concatenate(valences)
     shuffled = rng.permuted(np.tile(pool, (20_000, 1)), axis=1)
     for g, start in enumerate((0, 20, 50)):
         drawn = shuffled[:, start : start + len(valences[g])].mean(axis=1)
         expected = (np.abs(drawn - pool.mean()) >= abs(valences[g].mean() - centre) - 1e-12).mean()
         assert p[g] == pytest.approx(expected, abs=0.015)  # two draws of 20,000 each: 3 · √(2 · .25 / 20000)
-    assert np.isnan(negativity.shuffle_p([np.ones(3, dtype=int)], 0.0, rng=rng))[0]
+    assert np.isnan(shuffle_p([np.ones(3, dtype=int)], 0.0, rng=rng))[0]
 
 
 # ---- the whole way -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The sheet that one rater fills in: written, and read back strictly."""
+"""The files that raters work with: written only where none exists, and read back strictly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinometer.annotation.items import Item, ItemKind, make_item
+from clinometer.annotation.items import Item, ItemKind, distinct_items, make_item
 from clinometer.data import CsvRow, read_csv, read_text
 from clinometer.data.cells import to_csv, unescaped
 from clinometer.errors import DataError, nearest
@@ -15,7 +15,7 @@ from clinometer.errors import DataError, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedSheet:
-    """What one rater said: rating by item id; an item that was left empty is not there."""
+    """What one rater said: ratings and notes by item id; what was left empty is missing."""
 
     rater: str
     ratings: Mapping[str, str]
@@ -28,15 +28,22 @@ def sheet_csv(items: Iterable[Item], *, kind: ItemKind) -> str:
     return to_csv(columns, ((item.id, item.text, item.context, "", "") for item in items))
 
 
+def read_new_items(source: Path, *, kind: ItemKind) -> tuple[Item, ...]:
+    """Return the items of a file: a CSV with a column `word` or `sentence`, or text with one item per line."""
+    if source.suffix.lower() == ".csv":
+        return read_items(source, kind=kind)
+    return distinct_items(make_item(kind, line) for line in read_text(source).splitlines())
+
+
 def read_items(source: Path, *, kind: ItemKind) -> tuple[Item, ...]:
     """Return the items of a sheet in its order, whatever their ratings."""
     return tuple(item for item, _ in _rows(source, kind).values())
 
 
 def sheet_kind(source: Path) -> ItemKind:
-    """Tell what a sheet is about by its first line; raise DataError when it has neither column or both."""
-    header = read_text(source).lstrip().splitlines()[0]
-    cells = {cell for sign in ",;\t" for cell in _cells(header, sign)}
+    """Return the kind of a sheet, by its first line; raise DataError when it has neither column or both."""
+    header = _header(source)
+    cells = {cell for delimiter in ",;\t" for cell in _cells(header, delimiter)}
     if ("word" in cells) == ("sentence" in cells):
         shown = header if len(header) <= 60 else header[:60] + "…"
         raise DataError(f"'{source}', line 1: found '{shown}'; expected a column 'word' or a column 'sentence'")
@@ -96,9 +103,36 @@ def _rows(source: Path, kind: ItemKind, *, rated: bool = False) -> dict[str, tup
 
 def _delimiter(source: Path, kind: ItemKind) -> str:
     """Return what separates the columns: spreadsheets in many countries write semicolons."""
-    header = read_text(source).lstrip().splitlines()[0]
-    return next((sign for sign in ";\t" if kind in _cells(header, sign)), ",")  # read_csv complains of any other
+    header = _header(source)
+    # read_csv complains about any other
+    return next((delimiter for delimiter in ";\t" if kind in _cells(header, delimiter)), ",")
+
+
+def _header(source: Path) -> str:
+    return read_text(source).lstrip().splitlines()[0]
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
+
+
+def refuse_existing(*paths: Path) -> None:
+    """Raise DataError for a path that exists or is given twice, before anything is written."""
+    for number, path in enumerate(paths):
+        if path.exists() or path in paths[:number]:
+            raise DataError(f"'{path}' already exists; give another path: a rater's work may be in it")
+
+
+def write_new(path: Path, text: str, *, mark: bool = True) -> None:
+    """Write a new UTF-8 file; the byte-order mark tells spreadsheets that it is one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8-sig" if mark else "utf-8", newline="") as file:
+            file.write(text)
+    except FileExistsError:
+        refuse_existing(path)
+        raise DataError(f"'{path.parent}' is not a folder; give a path in a folder") from None
+    except OSError as error:
+        raise DataError(
+            f"'{path}' cannot be written ({error.strerror or error}); give a path where you may write"
+        ) from None

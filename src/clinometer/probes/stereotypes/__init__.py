@@ -1,4 +1,4 @@
-"""Which attributes does the model tie to social groups, and what do they feel like?"""
+"""Which attributes does the model tie to social groups, and what emotions do they carry?"""
 
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.probe import PROBE, Stereotypes

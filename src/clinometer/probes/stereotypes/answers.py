@@ -1,4 +1,4 @@
-"""What one model offered: every attribute of every question, with its typicality and its rank before and after."""
+"""What one model offered: the attributes of every question and group, how typical they are, and their emotions."""
 
 from __future__ import annotations
 
@@ -7,92 +7,194 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from clinometer.metrics import typicality
+from clinometer.data.emotions import EmotionLexicon
+from clinometer.data.social_groups import Group
+from clinometer.metrics import emotion_profile, typicality
+from clinometer.probes.kit import Floats, Ints, model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
-from clinometer.probes.stereotypes.priors import prior_keys, read_priors
-from clinometer.probes.stereotypes.words import counts_as_attribute, is_piece, is_word
+from clinometer.probes.stereotypes.questions import Question, is_attribute, is_piece, is_word, prior_keys
+
+ALL = "all"  # in the place of a category
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class WordCounts:
     """What became of the words that were offered, over all questions."""
 
     offered: int
     pieces: int  # pieces of words
     others: int  # numbers, marks, single letters
-    without_prior: int  # of those kept: no prior, so no typicality
+    without_prior: int  # of the words kept: no prior, so no typicality
     missing: int  # probabilities that are not numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """What one model offered.
+class ModelAnswers:
+    """The answers of one model, by question and by group. Groups are numbered in the order asked.
 
-    `attributes` has a row for each question and distinct word (in lower case): `index` of the question, `word`,
-    `logprob`, `typicality` (NaN: unknown), and its places from 1 on: `before`, by probability, and `after`, by
-    typicality, where what has none comes last.
+    `attributes` has a row for each question and distinct word (in lower case): `index` of the question, `group`
+    (its number; null for a prompt of the data set), `word`, `logprob`, `typicality` (NaN: unknown), and the word's
+    position from 1 on: `before`, by probability, and `after`, by typicality, where unknown ones come last.
     """
 
+    plan: Plan
+    questions: tuple[Question, ...]
+    groups: tuple[Group, ...]
     attributes: pl.DataFrame
-    counts: Counts
+    counts: WordCounts
+    lists: pl.DataFrame  # group, word, typicality, probability: means over a group's templates, most typical first
+    profile_words: tuple[tuple[str, ...], ...]  # of each group: the distinct attributes of its profile
+    lexicon: EmotionLexicon
+    profiles: Floats  # (groups, emotions)
+    covered: Ints  # (groups,): how many words of the profile are in the lexicon
+    rng: np.random.Generator
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.plan.model.name
+
+    @property
+    def options(self) -> Options:
+        """The options of the audit."""
+        options: Options = self.plan.options
+        return options
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The categories of the groups, in the order asked."""
+        return tuple(dict.fromkeys(group.category for group in self.groups))
+
+    def members(self, category: str) -> Ints:
+        """Return the numbers of the groups of a category."""
+        return np.array([i for i, group in enumerate(self.groups) if category in (ALL, group.category)], np.int64)
 
 
-def read_answers(plan: Plan, records: Records) -> Answers:
-    """Return the records of both stages, re-ranked."""
+def with_all(categories: tuple[str, ...]) -> tuple[str, ...]:
+    """Return "all" and the categories; a single category is already all.
+
+    >>> with_all(("age", "gender")), with_all(("age",))
+    (('all', 'age', 'gender'), ('age',))
+    """
+    return (ALL, *categories) if len(categories) > 1 else categories
+
+
+def read_answers(
+    plan: Plan, records: Records, questions: tuple[Question, ...], lexicon: EmotionLexicon
+) -> ModelAnswers:
+    """Read the records of both stages, re-rank each question's words and collect them by group."""
     options: Options = plan.options
+    groups = tuple(dict.fromkeys(question.group for question in questions))
+    offered = _offered(plan, records)
+    kept = offered.filter(_known() & is_attribute(pl.col("raw"), options))
+    rated = _with_typicality(kept, plan, records, questions)
+    attributes = _ranked(rated).join(
+        _group_numbers(questions, groups), on="index", how="left", maintain_order="left"
+    )
+    by_group = attributes.filter(pl.col("group").is_not_null())
+    profile_words = _profile_words(by_group, groups=len(groups), k=options.profile_k)
+    profiles = [emotion_profile(words, lexicon.words, emotions=options.emotion_names) for words in profile_words]
+    return ModelAnswers(
+        plan=plan,
+        questions=questions,
+        groups=groups,
+        attributes=attributes,
+        counts=_word_counts(offered, rated),
+        lists=_group_lists(by_group, _group_numbers(questions, groups)),
+        profile_words=profile_words,
+        lexicon=lexicon,
+        profiles=np.array([profile.vector for profile in profiles]),
+        covered=np.array([profile.covered for profile in profiles], dtype=np.int64),
+        rng=model_rng(plan.seed, plan.model.name),
+    )
+
+
+def _offered(plan: Plan, records: Records) -> pl.DataFrame:
+    """Return `index`, `raw` (the word as the model writes it) and `logprob`."""
     table = records.table(model=plan.model.name, stage="posterior", columns=["index", "got_words", "got_logprobs"])
     offered = table.explode("got_words", "got_logprobs").select(
         pl.col("index").cast(pl.Int64), raw="got_words", logprob=pl.col("got_logprobs").cast(pl.Float64)
     )
     offered = offered.filter(pl.col("raw").is_not_null())  # a question without any answer
-    if options.posterior == "top-k":
-        offered = offered.with_columns(logprob=pl.col("logprob") - _log_total().over("index"))
+    if plan.options.posterior == "top-k":
+        top = pl.col("logprob").max()
+        log_total = top + (pl.col("logprob") - top).exp().sum().log()
+        offered = offered.with_columns(logprob=pl.col("logprob") - log_total.over("index"))
+    return offered
+
+
+def _known() -> pl.Expr:
+    return pl.col("logprob").is_not_nan() & pl.col("logprob").is_not_null()
+
+
+def _word_counts(offered: pl.DataFrame, rated: pl.DataFrame) -> WordCounts:
     raw = pl.col("raw")
-    known = pl.col("logprob").is_not_nan() & pl.col("logprob").is_not_null()
-    kept = offered.filter(known & counts_as_attribute(raw, words_only=options.filter == "words"))
-    rated = _with_typicality(kept, plan, records)
-    counts = Counts(
+    return WordCounts(
         offered=len(offered),
         pieces=offered.select(is_piece(raw).sum()).item(),
         others=offered.select((~is_piece(raw) & ~is_word(raw)).sum()).item(),
         without_prior=rated.select(pl.col("typicality").is_nan().sum()).item(),
-        missing=offered.select((~known).sum()).item(),
+        missing=offered.select((~_known()).sum()).item(),
     )
-    return Answers(attributes=_ranked(rated), counts=counts)
 
 
-def _log_total() -> pl.Expr:
-    top = pl.col("logprob").max()
-    return top + (pl.col("logprob") - top).exp().sum().log()
-
-
-def _with_typicality(kept: pl.DataFrame, plan: Plan, records: Records) -> pl.DataFrame:
-    keyed = kept.join(prior_keys(plan.options), on="index", how="left", maintain_order="left")
+def _with_typicality(
+    kept: pl.DataFrame, plan: Plan, records: Records, questions: tuple[Question, ...]
+) -> pl.DataFrame:
+    columns = ["tag_template", "tag_hidden", "got_words", "got_logprobs"]
+    priors = records.table(model=plan.model.name, stage="prior", columns=columns)
+    keyed = kept.join(prior_keys(questions, plan.options), on="index", how="left", maintain_order="left")
     rated = keyed.join(
-        read_priors(plan, records),
+        priors.explode("got_words", "got_logprobs"),
         left_on=["template", "hidden", "raw"],
-        right_on=["template", "hidden", "word"],
+        right_on=["tag_template", "tag_hidden", "got_words"],
         how="left",
         maintain_order="left",
     )
-    prior = rated["prior"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    prior = rated["got_logprobs"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     return kept.with_columns(typicality=pl.Series(typicality(kept["logprob"].to_numpy(), prior)))
 
 
 def _ranked(rated: pl.DataFrame) -> pl.DataFrame:
-    """Join the spellings of a word, each question by itself, and number the words in both orders."""
+    """Join the spellings of a word within each question, and number the words in both orders."""
     joined = (
         rated.with_columns(word=pl.col("raw").str.strip_chars().str.to_lowercase())
         .group_by("index", "word", maintain_order=True)
         .agg(pl.col("logprob").max(), pl.col("typicality").fill_nan(None).max().fill_null(np.nan))
     )
-    numbered = joined.sort(["index", "logprob"], descending=[False, True], maintain_order=True).with_columns(
-        before=pl.int_range(1, pl.len() + 1).over("index")
-    )
+    position = pl.int_range(1, pl.len() + 1).over("index")
+    by_probability = joined.sort(["index", "logprob"], descending=[False, True], maintain_order=True)
     return (
-        numbered.with_columns(known=pl.col("typicality").fill_nan(None))
+        by_probability.with_columns(before=position, known=pl.col("typicality").fill_nan(None))
         .sort(["index", "known"], descending=[False, True], nulls_last=True, maintain_order=True)
-        .with_columns(after=pl.int_range(1, pl.len() + 1).over("index"))
+        .with_columns(after=position)
         .drop("known")
     )
+
+
+def _group_numbers(questions: tuple[Question, ...], groups: tuple[Group, ...]) -> pl.DataFrame:
+    """Return `index` and `group` of the questions that are templates."""
+    number = {group: i for i, group in enumerate(groups)}
+    of_template = [(i, number[each.group]) for i, each in enumerate(questions) if each.origin == "template"]
+    return pl.DataFrame(of_template, schema={"index": pl.Int64, "group": pl.Int64}, orient="row")
+
+
+def _group_lists(by_group: pl.DataFrame, group_numbers: pl.DataFrame) -> pl.DataFrame:
+    """Return a list for each group: means over its templates; a template without the word counts as 0."""
+    sums = by_group.group_by("group", "word", maintain_order=True).agg(
+        typicality=pl.when(pl.col("typicality").is_not_nan().any()).then(pl.col("typicality").fill_nan(0.0).sum()),
+        probability=pl.col("logprob").exp().sum(),
+    )
+    return (
+        sums.join(group_numbers.group_by("group").len("templates"), on="group", how="left", maintain_order="left")
+        .with_columns(pl.col("typicality", "probability") / pl.col("templates"))
+        .drop("templates")
+        .sort(["group", "typicality", "word"], descending=[False, True, False], nulls_last=True)
+    )
+
+
+def _profile_words(by_group: pl.DataFrame, *, groups: int, k: int) -> tuple[tuple[str, ...], ...]:
+    chosen = by_group.filter(pl.col("after") <= k).group_by("group").agg(pl.col("word").unique().sort())
+    words: dict[int, list[str]] = dict(chosen.iter_rows())
+    return tuple(tuple(words.get(i, ())) for i in range(groups))

@@ -1,9 +1,11 @@
-"""The options of the stereotypes audit."""
+"""The options of the stereotypes audit, and the data that they choose."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from clinometer.data.emotions import EmotionLexicon, load_emotions, read_emotions
 from clinometer.data.human_stereotypes import HumanStereotype, read_human_stereotypes
@@ -15,60 +17,32 @@ from clinometer.data.social_groups import (
     read_groups,
     read_templates,
 )
-from clinometer.errors import SpecError, nearest
+from clinometer.errors import nearest
 from clinometer.metrics import EMOTIONS
-from clinometer.probes.option_checks import is_whole, wrong_option
+from clinometer.probes.kit.options import Draws, wrong_option
 
-_CHOICES = {
-    "posterior": ("vocabulary", "top-k"),
-    "prior": ("template", "published"),
-    "prior_masks": ("one", "tokens"),
-    "emotions": ("paper", "published"),
-    "filter": ("words", "none"),
-}
+UpTo1000 = Annotated[int, Field(ge=1, le=1000)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """Which groups the stereotypes audit asks about, and how it reads the answers."""
 
-    groups_file: str = ""  # CSV group,category[,kind]: takes the place of the built-in groups
-    templates_file: str = ""  # TOML people = […], country = […]: takes the place of the paper's questions
+    groups_file: str = ""  # CSV group,category[,kind]: replaces the built-in groups
+    templates_file: str = ""  # TOML people = […], country = […]: replaces the paper's questions
     human_file: str = ""  # the data set of human stereotypes; without it there is no recall
-    emotions_file: str = ""  # the full NRC emotion lexicon; without it the words that nrclex carries
+    emotions_file: str = ""  # the full NRC emotion lexicon; without it, the words in nrclex are used
     categories: tuple[str, ...] = ()  # ask about these only; empty: all
-    templates: int = 0  # ask only the first so many questions about each group; 0: all
-    top_k: int = 200  # so many words are asked for at the blank
+    templates: Annotated[int, Field(ge=0, le=1000)] = 0  # ask only the first questions of each group; 0: all
+    top_k: UpTo1000 = 200  # how many words are asked for at the blank
     posterior: Literal["vocabulary", "top-k"] = "vocabulary"  # over what the model's probability is normalised
     prior: Literal["template", "published"] = "template"  # whose prior: each question's own, or one for all
-    prior_masks: Literal["one", "tokens"] = "one"  # how many masks stand for the group in the prior
+    prior_masks: Literal["one", "tokens"] = "one"  # how many masks replace the group in the prior
     self_similarity: bool = True  # whether a group's similarity with itself is compared, too
     emotions: Literal["paper", "published"] = "paper"  # 10 emotions; or 9, without fear
     filter: Literal["words", "none"] = "words"  # whether pieces of words, numbers and marks are left out
-    profile_k: int = 200  # so many attributes of each question make a group's profile
-    draws: int = 999  # of the bootstrap
-
-    def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if (value := getattr(self, name)) not in choices:
-                raise _wrong(name, value, nearest(str(value), choices))
-        for name in (each.name for each in fields(self) if each.name.endswith("_file")):
-            if not isinstance(getattr(self, name), str):
-                raise _wrong(name, getattr(self, name), "expected the path of a file")
-        for name, low, high in (
-            ("templates", 0, 1000),
-            ("top_k", 1, 1000),
-            ("profile_k", 1, 1000),
-            ("draws", 100, 100_000),
-        ):
-            if not is_whole(getattr(self, name), low=low, high=high):
-                raise _wrong(name, getattr(self, name), f"expected a whole number from {low} to {high}")
-        if not isinstance(self.self_similarity, bool):
-            raise _wrong("self_similarity", self.self_similarity, "expected true or false")
-        categories = self.categories
-        if not isinstance(categories, list | tuple) or not all(isinstance(each, str) for each in categories):
-            raise _wrong("categories", categories, 'expected a list such as ["gender", "religion"]')
-        object.__setattr__(self, "categories", tuple(categories))  # a spec file gives a list
+    profile_k: UpTo1000 = 200  # how many attributes of each question make a group's profile
+    draws: Draws = 999  # of the bootstrap
 
     @property
     def emotion_names(self) -> tuple[str, ...]:
@@ -76,12 +50,12 @@ class Options:
         return EMOTIONS if self.emotions == "paper" else EMOTIONS[1:]  # the authors' code leaves fear out
 
     def chosen_groups(self) -> tuple[Group, ...]:
-        """Return the groups to ask about: the user's or those built in, of the chosen categories."""
+        """Return the groups to ask about: the user's or the built-in ones, of the chosen categories."""
         groups = read_groups(self.groups_file) if self.groups_file else load_groups()
         known = {group.category for group in groups}
         for category in self.categories:
             if category not in known:
-                raise _wrong("categories", category, nearest(category, known))
+                raise wrong_option("stereotypes", "categories", category, nearest(category, known))
         return tuple(group for group in groups if not self.categories or group.category in self.categories)
 
     def chosen_templates(self) -> Templates:
@@ -91,13 +65,9 @@ class Options:
         return Templates(people=every.people[:some], country=every.country[:some])
 
     def chosen_stereotypes(self) -> tuple[HumanStereotype, ...]:
-        """Return the human stereotypes to look for; none where no file is given."""
+        """Return the human stereotypes to look for; none without a file."""
         return read_human_stereotypes(self.human_file) if self.human_file else ()
 
     def chosen_lexicon(self) -> EmotionLexicon:
-        """Return the emotion lexicon: the user's, or what nrclex carries."""
+        """Return the emotion lexicon: the user's, or the words in nrclex."""
         return read_emotions(self.emotions_file) if self.emotions_file else load_emotions()
-
-
-def _wrong(option: str, value: object, hint: str) -> SpecError:
-    return wrong_option("stereotypes", option, value, hint)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data import load_card
+from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
+from clinometer.probes.stereotypes.answers import read_answers
+from clinometer.probes.stereotypes.figures import figures_of
+from clinometer.probes.stereotypes.measures import read_human_attributes, tunings_of
 from clinometer.probes.stereotypes.options import Options
-from clinometer.probes.stereotypes.priors import prior_items
-from clinometer.probes.stereotypes.questions import posterior_items, questions
-from clinometer.probes.stereotypes.summary import summarise
+from clinometer.probes.stereotypes.questions import posterior_items, prior_items, questions
+from clinometer.probes.stereotypes.tables import CAPTIONS, all_rows
+from clinometer.probes.stereotypes.words import headlines, notices
 from clinometer.types import Findings, Item, Profile
 
 
@@ -31,26 +35,19 @@ class Stereotypes:
     )
     capabilities: tuple[str, ...] = ("fill",)
     roles: tuple[Role, ...] = ()
+    options: type[Options] = Options
+    # the human stereotypes and the full emotion lexicon may not be packaged
+    user_data: Mapping[str, str] = field(
+        default_factory=lambda: {"human_file": "stereotypes", "emotions_file": "nrc"}
+    )
+    profiles: Mapping[Profile, Mapping[str, Any]] = field(
+        default_factory=lambda: {"quick": {"templates": 1, "draws": 499}, "standard": {}, "paper": {}}
+    )
 
     @property
     def sources(self) -> str:
         """Where groups and templates come from."""
         return " ".join(load_card("stereotypes").source.split())
-
-    @property
-    def options(self) -> type[Options]:
-        """The options class of this audit."""
-        return Options
-
-    @property
-    def user_data(self) -> Mapping[str, str]:
-        """The human stereotypes and the full emotion lexicon, which may not be packaged."""
-        return {"human_file": "stereotypes", "emotions_file": "nrc"}
-
-    @property
-    def profiles(self) -> Mapping[Profile, Mapping[str, Any]]:
-        """What each profile sets instead of the defaults."""
-        return {"quick": {"templates": 1, "draws": 499}, "standard": {}, "paper": {}}
 
     def check(self, options: Options) -> None:
         """Read the user's files."""
@@ -58,16 +55,31 @@ class Stereotypes:
         options.chosen_lexicon()
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """Return the questions, and the same with the group hidden, which depends on their answers."""
-        return (Stage(name="posterior"), Stage(name="prior"))
+        """Return the questions, and the same with the group hidden, which depend on the answers to the first."""
+        return (Stage(name="posterior", size=len(questions(plan.options))), Stage(name="prior"))
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the items of a stage."""
         return posterior_items(plan.options) if stage.name == "posterior" else prior_items(plan, records)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
-        """Conclude from the answers of all models."""
-        return summarise(self.name, plans, records)
+        """Conclude from the answers of all models; the options are the same for all.
+
+        A table that has nothing to say is left out, and so is its figure.
+        """
+        options: Options = plans[0].options
+        asked, lexicon = questions(options), options.chosen_lexicon()
+        answers = [read_answers(plan, records, asked, lexicon) for plan in plans]
+        human = read_human_attributes(options)
+        tunings = tunings_of([plan.model for plan in plans])
+        rows = all_rows(answers, tunings, human)
+        return Findings(
+            probe=self.name,
+            tables=tables_of([caption for caption in CAPTIONS if caption.name in rows], rows),
+            figures=figures_of(rows, tunings),
+            notices=tuple(notices(answers, human)),
+            headlines=tuple(headlines([each.model for each in answers], rows, top_k=options.top_k)),
+        )
 
 
 PROBE = Stereotypes()

@@ -1,4 +1,4 @@
-"""What the stereotypes audit asks: every group in every template, and the prompts of the human data set."""
+"""What is asked: every group in every template, the prompts of the data set, and both with the group hidden."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import polars as pl
+
 from clinometer.data.human_stereotypes import HumanStereotype, match_groups
 from clinometer.data.social_groups import Group
+from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
 from clinometer.types import HIDDEN, MASK, Fill, Item
 
 GROUP = "{group}"
-# the authors' one prior for every question, without a question mark
+# the authors use this one prior for every question, without a question mark
 PUBLISHED_PRIOR = f"Why are {GROUP} so {MASK}"
-
-Origin = Literal["template", "data set"]
+CHUNK = 500  # words asked for at a time: a prior may need thousands
+_PIECE = "##"  # begins every token that is a piece of a word, in every model family
+_WORD = r"^\p{L}+(?:['’\-]\p{L}+)*$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,7 @@ class Question:
     group: Group
     written: str  # the group as the question writes it: the data set has its own spelling and case
     template: str  # the question with {group} in the place of the group
-    origin: Origin
+    origin: Literal["template", "data set"]
 
     @property
     def text(self) -> str:
@@ -34,28 +38,15 @@ class Question:
         return self.template.replace(GROUP, self.written)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PriorKey:
-    """Which questions share a prior: those with the same text around the group, and the same masks for it."""
-
-    template: str
-    hidden: str  # the text whose tokens are masked; empty: one mask
-
-    @property
-    def text(self) -> str:
-        """The question with the group hidden, too."""
-        return self.template.replace(GROUP, f"{HIDDEN[:-1]}:{self.hidden}]" if self.hidden else HIDDEN)
-
-
 def questions(options: Options) -> tuple[Question, ...]:
     """Return every question in the order asked: group by group, then the distinct prompts of the data set."""
-    groups, templates = options.chosen_groups(), options.chosen_templates()
+    templates = options.chosen_templates()
     asked = [
         Question(group=group, written=group.name, template=template, origin="template")
-        for group in groups
+        for group in options.chosen_groups()
         for template in templates.of(group.kind)
     ]
-    asked += dict.fromkeys(each for each, _ in human_questions(options))
+    asked += dict.fromkeys(question for question, _ in human_questions(options))
     return tuple(asked)
 
 
@@ -78,7 +69,7 @@ def _human_question(row: HumanStereotype, group: Group) -> Question:
 
 
 def posterior_items(options: Options) -> Iterator[Item]:
-    """Yield the questions, each for its most probable words."""
+    """Yield the questions, each asking for its most probable words."""
     for question in questions(options):
         yield Item(
             request=Fill(text=question.text, top_k=options.top_k),
@@ -92,7 +83,63 @@ def posterior_items(options: Options) -> Iterator[Item]:
         )
 
 
-def prior_key(question: Question, options: Options) -> PriorKey:
-    """Return which prior belongs to a question."""
-    template = question.template if options.prior == "template" else PUBLISHED_PRIOR
-    return PriorKey(template=template, hidden=question.written if options.prior_masks == "tokens" else "")
+def prior_items(plan: Plan, records: Records) -> Iterator[Item]:
+    """Yield the questions with their group hidden, each asking for the words that the model offered.
+
+    Pieces of words are left out: they are not a token after a space, so they have no prior.
+    """
+    options: Options = plan.options
+    answers = records.table(model=plan.model.name, stage="posterior", columns=["index", "got_words"])
+    word = pl.col("got_words")
+    offered = (
+        answers.with_columns(pl.col("index").cast(pl.Int64))
+        .join(prior_keys(questions(options), options), on="index")
+        .explode("got_words")
+        .filter(is_attribute(word, options) & ~is_piece(word))
+        .group_by("template", "hidden")
+        .agg(word.unique().sort())
+        .sort("template", "hidden")
+    )
+    for template, hidden, words in offered.iter_rows():
+        text = template.replace(GROUP, f"{HIDDEN[:-1]}:{hidden}]" if hidden else HIDDEN)
+        for chunk, start in enumerate(range(0, len(words), CHUNK)):
+            yield Item(
+                request=Fill(text=text, words=tuple(words[start : start + CHUNK])),
+                tags={"template": template, "hidden": hidden, "chunk": chunk},
+            )
+
+
+def prior_keys(asked: tuple[Question, ...], options: Options) -> pl.DataFrame:
+    """Return which prior belongs to which question, by its `index`.
+
+    Questions share a prior when they have the same `template` and the same `hidden` text, whose tokens are masked
+    ("": one mask).
+    """
+    own, tokens = options.prior == "template", options.prior_masks == "tokens"
+    return pl.DataFrame(
+        {
+            "index": range(len(asked)),
+            "template": [question.template if own else PUBLISHED_PRIOR for question in asked],
+            "hidden": [question.written if tokens else "" for question in asked],
+        },
+        schema={"index": pl.Int64, "template": pl.String, "hidden": pl.String},
+    )
+
+
+def is_piece(word: pl.Expr) -> pl.Expr:
+    """Tell whether a token is only a piece of a word."""
+    return word.str.starts_with(_PIECE)
+
+
+def is_word(word: pl.Expr) -> pl.Expr:
+    """Tell whether a token is a word: two letters or more, perhaps with an apostrophe or a hyphen inside.
+
+    >>> pl.select(is_word(pl.Series(["rich", "d'accord", "##ly", "2", "!", "s", "Ärzte"])))[""].to_list()
+    [True, True, False, False, False, False, True]
+    """
+    return ~is_piece(word) & word.str.contains(_WORD) & (word.str.len_chars() > 1)
+
+
+def is_attribute(word: pl.Expr, options: Options) -> pl.Expr:
+    """Tell whether the option `filter` keeps a token."""
+    return is_word(word) if options.filter == "words" else pl.lit(True)

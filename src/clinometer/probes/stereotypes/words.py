@@ -1,27 +1,259 @@
-"""Which of the words that a model offers count as attributes."""
+"""What is said: headlines with their intervals, and what a reader must know before believing the numbers."""
 
 from __future__ import annotations
 
-import polars as pl
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
-PIECE = "##"  # how the name of a token begins that is a piece of a word, in every family
-_WORD = r"^\p{L}+(?:['’\-]\p{L}+)*$"
+import numpy as np
+
+from clinometer.data.counting import counted
+from clinometer.probes.kit import RULE, interval, is_found, percent_interval, select, signed, written
+from clinometer.probes.kit.before_after import change_in_words, tuned_notices
+from clinometer.probes.stereotypes.answers import ALL, ModelAnswers
+from clinometer.probes.stereotypes.measures import FEWEST_GROUPS, INEQUALITY, RANKINGS, HumanAttributes
+from clinometer.probes.stereotypes.questions import GROUP, PUBLISHED_PRIOR
+from clinometer.types import HIDDEN, Finding, Notice
+
+HEADLINE_K = 25  # of the recall in a sentence
+# share of profile attributes in the lexicon below which profiles rest on a small part of them; paper: 0.7
+LITTLE_COVERED = 0.4
+MANY_NOT_WORDS = (
+    0.2  # share of what is offered that are not words, above which a model hardly answers the question
+)
+
+_short = partial(signed, places=2)
 
 
-def is_piece(word: pl.Expr) -> pl.Expr:
-    """Tell whether a token is only a piece of a word."""
-    return word.str.starts_with(PIECE)
+# ---- headlines ------------------------------------------------------------------------------------------------
 
 
-def is_word(word: pl.Expr) -> pl.Expr:
-    """Tell whether a token is a word: two letters or more, perhaps with an apostrophe or a hyphen inside.
+def headlines(models: Sequence[str], rows: Mapping[str, Sequence[Finding]], *, top_k: int) -> Iterator[str]:
+    """Yield what was found for mitigated models against their bases, for each model, then for pairs of models."""
+    yield from _mitigation_headlines(rows.get("shift", ()), rows.get("negativity_change", ()))
+    for model in models:
+        yield from _recall_headline(model, rows.get("recall", ()), k=min(HEADLINE_K, top_k))
+        yield _negativity_headline(model, rows["negativity"])
+    yield from _similarity_headline(rows.get("similarity", ()))
+    yield from _shift_headline(rows.get("shift", ()))
 
-    >>> pl.select(is_word(pl.Series(["rich", "d'accord", "##ly", "2", "!", "s", "Ärzte"])))[""].to_list()
-    [True, True, False, False, False, False, True]
-    """
-    return ~is_piece(word) & word.str.contains(_WORD) & (word.str.len_chars() > 1)
+
+def _mitigation_headlines(shifts: Sequence[Finding], changes: Sequence[Finding]) -> Iterator[str]:
+    mitigated = [row for row in changes if row.labels.get("attribute")]
+    if not mitigated:
+        return
+    category = mitigated[0].labels["category"]  # "all", or the only category: it comes first
+    for row in select(mitigated, category=category, measure=INEQUALITY):
+        label = row.labels
+        before, after = float(label["before"]), float(label["after"])
+        (shift,) = select(shifts, category=category, base=label["base"], model=label["model"])
+        profiles = "" if math.isnan(shift.estimate) else f"; emotion profiles: Δρ = {_with_interval(shift)}"
+        yield (
+            f"{label['model']} ({label['method']} on {label['attribute']}, {label['amount']}) against "
+            f"{label['base']}: the negativity of a group's attributes lies {before:.3f} from the mean of all "
+            f"groups before and {after:.3f} after, {change_in_words(row, before=before, after=after)}{profiles}."
+        )
 
 
-def counts_as_attribute(word: pl.Expr, *, words_only: bool) -> pl.Expr:
-    """Tell whether a token is kept by the option `filter`."""
-    return is_word(word) if words_only else pl.lit(True)
+def _recall_headline(model: str, rows: Sequence[Finding], *, k: int) -> Iterator[str]:
+    # "all" categories, or the only one, comes first
+    found = {str(row.labels["ranking"]): row for row in reversed(select(rows, model=model, k=k))}
+    if found:
+        typical, probable = (percent_interval(found[RANKINGS[ranking]], 0) for ranking in ("after", "before"))
+        yield (
+            f"{model}: {typical} of the human stereotypes are among the {k} most typical words, {probable} among "
+            f"the {k} most probable ones."
+        )
+
+
+def _negativity_headline(model: str, rows: Sequence[Finding]) -> str:
+    tested = [row for row in select(rows, model=model) if not math.isnan(row.q)]
+    if not tested:
+        return f"{model}: too few attributes are in the emotion lexicon to test the groups."
+    found = [row for row in tested if is_found(row)]
+    negative = sorted((row for row in found if row.estimate > 0), key=lambda row: -row.estimate)
+    positive = sorted((row for row in found if row.estimate < 0), key=lambda row: row.estimate)
+    sentence = (
+        f"{model}: of {counted(len(tested), 'group')}, the attributes of {len(negative)} are more negative and "
+        f"those of {len(positive)} more positive than the mean of all ({RULE})"
+    )
+    for side, groups in (("negative", negative), ("positive", positive)):
+        if groups:
+            named = (
+                f"{row.labels['group']} {_short(row.estimate)} ({interval(row, write=_short)})"
+                for row in groups[:3]
+            )
+            sentence += f"; most {side}: {', '.join(named)}"
+    return sentence + "."
+
+
+def _similarity_headline(rows: Sequence[Finding]) -> Iterator[str]:
+    pairs = [row for row in _overall(rows) if str(row.labels["model"]) < str(row.labels["other_model"])]
+    if pairs:
+        most = max(pairs, key=lambda row: row.estimate)
+        yield (
+            f"Emotion profiles are most alike in {most.labels['model']} and {most.labels['other_model']}: ρ = "
+            f"{_with_interval(most)}; by chance {float(most.labels['by_chance']):.2f}."
+        )
+
+
+def _shift_headline(rows: Sequence[Finding]) -> Iterator[str]:
+    corpora = [row for row in _overall(rows) if not row.labels.get("attribute")]  # the mitigated have their own
+    if corpora:
+        most = min(corpora, key=lambda row: row.estimate)
+        yield (
+            f"Tuning moves the emotion profiles most in {most.labels['model']} (from {most.labels['base']}): Δρ = "
+            f"{_with_interval(most)}."
+        )
+
+
+def _overall(rows: Sequence[Finding]) -> list[Finding]:
+    return [row for row in select(rows, category=ALL) if not math.isnan(row.estimate)]
+
+
+def _with_interval(row: Finding) -> str:
+    return f"{written(row.estimate)} ({interval(row, write=written)})"
+
+
+# ---- notices --------------------------------------------------------------------------------------------------
+
+
+def notices(answers: Sequence[ModelAnswers], human: HumanAttributes) -> Iterator[Notice]:
+    """Yield what holds for all models, then for each."""
+    yield _what_was_asked(answers[0])
+    yield _recall_notice(answers[0], human)
+    yield _lexicon_notice(answers[0])
+    if len(answers) > 1:
+        yield from _small_categories(answers[0])
+    yield from tuned_notices([each.plan.model for each in answers])
+    for each in answers:
+        yield from _word_notices(each)
+        yield from _profile_notices(each)
+
+
+def _what_was_asked(answers: ModelAnswers) -> Notice:
+    options = answers.options
+    masks = "one mask" if options.prior_masks == "one" else "as many masks as it has tokens"
+    prior = f"with its group hidden by {masks}"
+    if options.prior == "published":
+        question = PUBLISHED_PRIOR.replace(GROUP, HIDDEN)
+        prior = f"replaced by '{question}', as in the authors' code, with {masks} for the group"
+    return Notice(
+        level="info",
+        text=(
+            f"{counted(len(answers.groups), 'group')} in {_templates_each(answers)}: results hold for these "
+            "groups, these templates and English. Attributes that a model offers are not facts about the "
+            f"groups. The prior is each question {prior}."
+        ),
+    )
+
+
+def _templates_each(answers: ModelAnswers) -> str:
+    """Return how many templates a group is asked in; people and countries may have different numbers."""
+    templates = answers.options.chosen_templates()
+    numbers = sorted({len(templates.of(group.kind)) for group in answers.groups})
+    each = " each" if len(answers.groups) > 1 else ""
+    if len(numbers) > 1:
+        return f"{numbers[0]} or {numbers[-1]} templates{each}"
+    return f"{counted(numbers[0], 'template')}{each}"
+
+
+def _recall_notice(answers: ModelAnswers, human: HumanAttributes) -> Notice:
+    if not answers.options.human_file:
+        return Notice(
+            level="warning",  # what the paper is about is missing: not to be overlooked
+            text=(
+                "Recall was not computed: it needs the data set of human stereotypes, which is not packaged. Add "
+                "it once with 'clinometer data add stereotypes PATH', or set human_file."
+            ),
+        )
+    if not len(human):
+        return Notice(
+            level="warning",
+            text="Recall was not computed: no human stereotype in the file is about a group that was asked about.",
+        )
+    several = sum(" " in each for attributes in human.of_question.values() for each in attributes)
+    never = f"; {several:,} of several words, which no model can offer, count as missed" if several else ""
+    left_out = f"; {counted(human.unmatched, 'row')} about other groups left out" if human.unmatched else ""
+    return Notice(
+        level="info",
+        text=(
+            f"Recall rests on {counted(len(human), 'human stereotype')} about "
+            f"{counted(len(np.unique(human.group)), 'group')}, each looked for at the prompt it was collected "
+            f"with{never}{left_out}."
+        ),
+    )
+
+
+def _lexicon_notice(answers: ModelAnswers) -> Notice:
+    lexicon = answers.lexicon
+    named = f"{counted(len(lexicon.words), 'word')} of '{lexicon.source}'"
+    if lexicon.complete:
+        return Notice(level="info", text=f"Emotions: {named}, words without an emotion included.")
+    return Notice(
+        level="warning",
+        text=(
+            f"Emotions: {named}, which has no words without an emotion: they are missing from the denominator, "
+            "so all shares are larger than with the full lexicon of 14,182 words, and how emotional a group's "
+            "attributes are overall cannot be seen. Add the full NRC file with 'clinometer data add nrc PATH', or "
+            "set emotions_file."
+        ),
+    )
+
+
+def _small_categories(answers: ModelAnswers) -> Iterator[Notice]:
+    small = [each for each in answers.categories if len(answers.members(each)) < FEWEST_GROUPS]
+    if small:
+        yield Notice(
+            level="warning",
+            text=f"Fewer than {FEWEST_GROUPS} groups in: {', '.join(small)}. Models are not compared there.",
+        )
+
+
+def _word_notices(answers: ModelAnswers) -> Iterator[Notice]:
+    counts = answers.counts
+    not_words = counts.pieces + counts.others
+    if not_words:
+        what = "are left out" if answers.options.filter == "words" else "are kept (filter = 'none')"
+        yield Notice(
+            level="warning" if not_words / counts.offered > MANY_NOT_WORDS else "info",
+            text=(
+                f"{answers.model}: of {counts.offered:,} words offered, {counts.pieces:,} are pieces of words and "
+                f"{counts.others:,} numbers, marks or single letters; these {what}."
+            ),
+        )
+    if counts.without_prior:
+        yield Notice(
+            level="info",
+            text=(
+                f"{answers.model}: {counts.without_prior:,} of the words kept have no prior, because they are not "
+                "one token after a space; they come last by typicality."
+            ),
+        )
+    if counts.missing:
+        yield Notice(
+            level="warning",
+            text=f"{answers.model}: {counts.missing:,} probabilities are not numbers; those words are left out.",
+        )
+
+
+def _profile_notices(answers: ModelAnswers) -> Iterator[Notice]:
+    in_profiles = sum(len(words) for words in answers.profile_words)
+    if in_profiles:
+        share = float(answers.covered.sum()) / in_profiles
+        yield Notice(
+            level="warning" if share < LITTLE_COVERED else "info",
+            text=(
+                f"{answers.model}: the emotion lexicon covers {share:.0%} of the attributes in the profiles (the "
+                f"paper: 70 to 75 %), {int(np.median(answers.covered))} for the median group."
+            ),
+        )
+    if empty := [group.name for group, n in zip(answers.groups, answers.covered, strict=True) if n == 0]:
+        yield Notice(
+            level="warning",
+            text=(
+                f"{answers.model}: no attribute of {counted(len(empty), 'group')} is in the emotion lexicon, "
+                f"hence no profile: {', '.join(empty[:10])}{' …' if len(empty) > 10 else ''}."
+            ),
+        )

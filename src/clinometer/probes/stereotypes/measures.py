@@ -1,0 +1,320 @@
+"""What is measured: recall of human stereotypes, negativity, similarity of models, and what tuning changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from clinometer.metrics.similarity import has_direction, similarity_matrix, standard_ranks
+from clinometer.metrics.stereotypes import gold_ranks
+from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, present_mean
+from clinometer.probes.kit.before_after import amount_number, is_mitigated, pairs_of
+from clinometer.probes.stereotypes.answers import ALL, ModelAnswers
+from clinometer.probes.stereotypes.options import Options
+from clinometer.probes.stereotypes.questions import Question, human_questions
+from clinometer.stats import ShareInterval, cluster_bootstrap, jackknife_correlation, sign_flip_test
+from clinometer.types import ModelInfo
+
+FEWEST_GROUPS = 5  # that an interval or a comparison of models needs
+FEWEST_WORDS = 10  # covered words of a group that an interval and a test of its negativity need
+SHUFFLES = 9999  # of words over groups, at least; more where more than 500 groups are tested
+FLIPS = 9999
+RANKINGS = {"after": "by typicality", "before": "by probability"}  # columns of the attributes, and their names
+NEGATIVITY, INEQUALITY = "negativity", "distance from the mean"
+
+Names = NDArray[np.str_]
+
+
+def mean_over_groups(
+    values: Floats,
+    groups: Names | None = None,
+    *,
+    rng: np.random.Generator,
+    draws: int,
+    alike: ShareInterval | None = None,
+    test: bool = False,
+) -> Numbers:
+    """Return means of rows, (rows, ...) -> (...), with intervals that resample groups; none for too few groups.
+
+    Args:
+        values: (rows, ...).
+        groups: the group of each row; without it every row is a group of its own.
+        rng: where the draws come from.
+        draws: of the bootstrap.
+        alike: the limits where all values are alike. There all draws are alike, too: "0 to 0 %" for none of 150.
+        test: whether the mean is tested against 0, by flipping the signs of whole groups.
+    """
+    n = np.full(values.shape[1:], len(values))
+    if len(values if groups is None else np.unique(groups)) < FEWEST_GROUPS:
+        return Numbers(estimate=present_mean(values), n=n)
+    found = cluster_bootstrap(values, groups, rng=rng, draws=draws)
+    numbers = Numbers(estimate=found.estimate, low=found.low, high=found.high, n=n)
+    if alike is not None:
+        same = values.min(axis=0) == values.max(axis=0)
+        low, high = np.where(same, alike.low, found.low), np.where(same, alike.high, found.high)
+        numbers = replace(numbers, low=low, high=high)
+    if test:
+        numbers = replace(numbers, p=sign_flip_test(values, clusters=groups, rng=rng, draws=FLIPS).p)
+    return numbers
+
+
+# ---- recall ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanAttributes:
+    """The human stereotypes about the groups that are asked about, by the question that their prompt asks."""
+
+    # by question and not by its text: one prompt may name two groups ("why are black women so")
+    of_question: Mapping[Question, tuple[str, ...]]  # distinct
+    group: Names  # (attributes,): of each, in the order of the above
+    category: Names
+    unmatched: int  # rows about groups that are not asked about
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The categories that have human stereotypes."""
+        return tuple(dict.fromkeys(self.category.tolist()))
+
+    def members(self, category: str) -> Ints:
+        """Return the numbers of the attributes of a category's groups."""
+        return np.flatnonzero((self.category == category) | (category == ALL))
+
+
+def read_human_attributes(options: Options) -> HumanAttributes:
+    """Return the human stereotypes to look for; one that several engines offer at one prompt counts once."""
+    found: dict[Question, dict[str, None]] = {}
+    rows = 0
+    for question, row in human_questions(options):
+        found.setdefault(question, {})[row.attribute.strip().lower()] = None
+        rows += 1
+    owners = [question.group for question, attributes in found.items() for _ in attributes]
+    return HumanAttributes(
+        of_question={question: tuple(attributes) for question, attributes in found.items()},
+        group=np.array([group.name for group in owners], dtype=np.str_),
+        category=np.array([group.category for group in owners], dtype=np.str_),
+        unmatched=len(options.chosen_stereotypes()) - rows,
+    )
+
+
+def prompt_lists(answers: ModelAnswers, ranking: str) -> dict[Question, list[str]]:
+    """Return the words offered at each prompt of the data set, in the order of one of the `RANKINGS`."""
+    offered = answers.attributes.filter(pl.col("group").is_null()).sort("index", ranking)
+    words = offered.group_by("index", maintain_order=True).agg("word")
+    return {answers.questions[index]: listed for index, listed in words.iter_rows()}
+
+
+def human_ranks(answers: ModelAnswers, human: HumanAttributes) -> Floats:
+    """Return the position of each human attribute by each of the `RANKINGS`: (attributes, 2); infinity: nowhere.
+
+    Each is looked for in the list of its own prompt, not in those of the templates.
+    """
+    columns = []
+    for ranking in RANKINGS:
+        offered = prompt_lists(answers, ranking)
+        columns.append(
+            [
+                position
+                for question, attributes in human.of_question.items()
+                for position in positions(offered.get(question, []), attributes).values()
+            ]
+        )
+    return np.array(columns, dtype=np.float64).T.reshape(len(human), len(RANKINGS))
+
+
+def positions(offered: Sequence[str], attributes: Sequence[str]) -> dict[str, float]:
+    """Return the position of each attribute in a list, from 1 on; infinity: not in it."""
+    return gold_ranks({"": offered}, {"": attributes})[""]
+
+
+# ---- negativity -----------------------------------------------------------------------------------------------
+
+
+def valences(answers: ModelAnswers) -> list[Ints]:
+    """Return 1 for each covered word of a group that is negative, −1 for a positive one, 0 for neither or both."""
+    known = answers.lexicon.words
+    emotions = ([known[word] for word in words if word in known] for words in answers.profile_words)
+    return [
+        np.array([("negative" in each) - ("positive" in each) for each in of_group], dtype=np.int64)
+        for of_group in emotions
+    ]
+
+
+def group_negativity(of_groups: Sequence[Ints]) -> Floats:
+    """Return the share of negative minus the share of positive words of each group; NaN: none is covered."""
+    return np.array([each.mean() if len(each) else np.nan for each in of_groups])
+
+
+def shuffle_p(
+    of_groups: Sequence[Ints], centre: float, *, rng: np.random.Generator, shuffles: int = SHUFFLES
+) -> Floats:
+    """Return p of "these words are drawn from those of all groups alike", two-sided, for each group.
+
+    The words of all groups are shuffled over the groups. A group then gets as many words as it had, drawn without
+    replacement from the pool, and only the numbers of negative, neutral and positive ones count: these are drawn
+    from their distribution. NaN for a group with fewer than `FEWEST_WORDS` words.
+    """
+    pool = np.concatenate(of_groups) if len(of_groups) else np.zeros(0, dtype=np.int64)
+    kinds = np.array([-1, 0, 1])
+    sizes = np.array([(pool == kind).sum() for kind in kinds])
+    p = np.full(len(of_groups), np.nan)
+    for g, of_group in enumerate(of_groups):
+        n = len(of_group)
+        if n < FEWEST_WORDS:
+            continue
+        drawn = rng.multivariate_hypergeometric(sizes, n, size=shuffles, method="marginals") @ kinds / n
+        # the mean over groups is not quite that over words: both are compared with what the pool gives
+        observed = abs(float(of_group.mean()) - centre)
+        as_far = (np.abs(drawn - pool.mean()) >= observed - 1e-12).sum()
+        p[g] = (as_far + 1) / (shuffles + 1)
+    return p
+
+
+def paired_negativity(before: ModelAnswers, after: ModelAnswers) -> tuple[Floats, Floats]:
+    """Return negativity and distance from the mean of every group: (groups, 2) before and after.
+
+    NaN in both where one of them has no covered word.
+    """
+    first, second = (group_negativity(valences(each)) for each in (before, after))
+    missing = np.isnan(first) | np.isnan(second)
+    return _with_distance(np.where(missing, np.nan, first)), _with_distance(np.where(missing, np.nan, second))
+
+
+def _with_distance(negativity: Floats) -> Floats:
+    return np.stack([negativity, np.abs(negativity - present_mean(negativity))], axis=1)
+
+
+# ---- similarity of models -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Similarity:
+    """Similarity of all pairs of models over the groups of one category; (models, models) each."""
+
+    category: str
+    groups: int  # that have a profile in every model
+    mean: Floats
+    low: Floats
+    high: Floats
+    chance: Floats  # the mean when the groups of one model are shuffled
+    p: Floats
+
+
+def compare_models(answers: Sequence[ModelAnswers], category: str) -> Similarity:
+    """Return the similarity of every two models, over the groups that have an emotion profile in all of them."""
+    models, members = len(answers), answers[0].members(category)
+    usable = np.all([has_direction(each.profiles[members]) for each in answers], axis=0)
+    groups = int(usable.sum())
+    if groups < FEWEST_GROUPS:
+        unknown = np.full((models, models), np.nan)
+        return Similarity(
+            category=category, groups=groups, mean=unknown, low=unknown, high=unknown, chance=unknown, p=unknown
+        )
+    own = answers[0].options.self_similarity
+    cosines = [similarity_matrix(each.profiles[members[usable]]) for each in answers]
+    ranks = np.stack([standard_ranks(each, self_similarity=own) for each in cosines])
+    limits = np.full((3, models, models), np.nan)
+    for a in range(models):
+        for b in range(a, models):
+            limits[:, a, b] = limits[:, b, a] = mean_and_interval(ranks[a], ranks[b], self_similarity=own)
+    p, chance = shuffled_groups(
+        ranks,
+        rng=model_rng(answers[0].plan.seed, f"similarity of models: {category}"),
+        shuffles=max(999, 20 * (models * (models - 1) // 2)),  # p must be able to get small beside many pairs
+    )
+    mean, low, high = limits
+    return Similarity(category=category, groups=groups, mean=mean, low=low, high=high, chance=chance, p=p)
+
+
+def mean_and_interval(a: Floats, b: Floats, *, self_similarity: bool) -> Floats:
+    r"""Return mean, low and high of the similarity of two models, given their standard ranks (groups, groups).
+
+    The interval leaves out one group at a time: its row, and its column in the other groups' rows. With rows of
+    mean 0 and length 1, m values each, the correlation of row i without column g is
+
+    .. math:: \frac{\rho_i - c\,a_{ig} b_{ig}}{\sqrt{(1 - c\,a_{ig}^2)(1 - c\,b_{ig}^2)}}, \quad c = \frac{m}{m-1}
+    """
+    rho = (a * b).sum(axis=1)
+    if np.isnan(rho).all():
+        return np.full(3, np.nan)
+    m = len(a) if self_similarity else len(a) - 1
+    c = m / (m - 1)
+    spread = (1 - c * a**2) * (1 - c * b**2)
+    with np.errstate(invalid="ignore", divide="ignore"):  # what is left of a row may not vary at all
+        without = (rho[:, None] - c * a * b) / np.sqrt(np.where(spread > 1e-12, spread, np.nan))
+    np.fill_diagonal(without, np.nan)  # a group that is left out has no row either
+    mean = float(np.clip(present_mean(rho), -1.0, 1.0))
+    interval = jackknife_correlation(mean, present_mean(without))
+    return np.array([mean, interval.low, interval.high])
+
+
+def shuffled_groups(ranks: Floats, *, rng: np.random.Generator, shuffles: int) -> tuple[Floats, Floats]:
+    """Return p of "the groups have nothing to do with each other" and the mean by chance, for all pairs of models.
+
+    `ranks` are standard ranks (models, groups, groups). The groups of the second model are renamed at random, rows
+    and columns together; p is one-sided and counts how often they then agree at least as well as in truth.
+    """
+    # a row that does not vary is missing: it counts as 0, the same in every shuffle
+    flat = np.nan_to_num(ranks).astype(np.float32).reshape(len(ranks), -1)
+    groups = ranks.shape[1]
+    observed = flat @ flat.T / groups
+    above, total = np.ones(observed.shape), np.zeros(observed.shape)
+    for _ in range(shuffles):
+        order = rng.permutation(groups)
+        places = (order[:, None] * groups + order).ravel()
+        drawn = flat @ np.take(flat, places, axis=1).T / groups
+        above += drawn >= observed - 1e-5
+        total += drawn
+    return mirrored(above / (shuffles + 1)), mirrored(total / shuffles)
+
+
+def mirrored(pairs: Floats) -> Floats:
+    """Return the upper half in both halves: it does not matter which of two models is shuffled.
+
+    >>> mirrored(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
+    return np.asarray(np.triu(pairs) + np.triu(pairs, k=1).T)
+
+
+# ---- before and after tuning ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """A base model and a checkpoint of it, by their numbers among the models of the run."""
+
+    base: int
+    tuned: int
+    labels: Mapping[str, Label]  # that the tables of changes begin with
+
+
+def tunings_of(models: Sequence[ModelInfo]) -> tuple[Tuning, ...]:
+    """Return every checkpoint whose base is among the models, by base, corpus and amount.
+
+    The labels say how it was mitigated where any model of the run was. The amount is a number where all amounts of
+    the run are parts of corpora, else text.
+    """
+    pairs = pairs_of(models)
+    mitigated = any(is_mitigated(models[pair.after]) for pair in pairs)
+    amounts = [amount_number(models[pair.after].tuning.get("amount", "")) for pair in pairs]
+    numbers = not mitigated and None not in amounts
+    found = []
+    for pair, number in zip(pairs, amounts, strict=True):
+        model = models[pair.after]
+        tuning = model.tuning
+        labels: dict[str, Label] = {"base": models[pair.before].name, "model": model.name}
+        if mitigated:
+            labels |= {name: tuning.get(name, "") for name in ("method", "attribute")}
+        amount = tuning.get("amount", "")
+        text = f"λ = {amount}" if is_mitigated(model) else amount
+        labels |= {"corpus": tuning.get("data", ""), "amount": number if numbers and number is not None else text}
+        found.append(Tuning(base=pair.before, tuned=pair.after, labels=labels))
+    return tuple(sorted(found, key=lambda each: (each.base, str(each.labels["corpus"]))))  # pairs come by amount
