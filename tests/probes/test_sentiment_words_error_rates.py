@@ -7,12 +7,19 @@ import numpy as np
 import pytest
 
 from clinometer.metrics import sst_strength
-from clinometer.probes.sentiment_words.association import measure_association
-from clinometer.probes.sentiment_words.chance import shuffled_shares
-from clinometer.probes.sentiment_words.label_shuffles import LabelShuffles, class_difference, shuffle_labels
-from clinometer.probes.sentiment_words.shares import share_finding
-from clinometer.probes.sentiment_words.shift import measure_shift
-from clinometer.probes.sentiment_words.verdicts import PAPER, SURE, q_by_class
+from clinometer.probes.sentiment_words.measures import (
+    PAPER,
+    PAPER_AND_Q,
+    chance_p,
+    chance_shares,
+    class_difference,
+    measure_association,
+    measure_shift,
+    q_by_class,
+    share_finding,
+    shuffle_p,
+    shuffled_differences,
+)
 from clinometer.stats import two_group_permutation
 
 REVIEWS = 60
@@ -34,9 +41,9 @@ def test_an_even_shift_test_is_quiet():
     called, relative, below = 0, 0, []
     for _ in range(100):
         found = measure_shift(*even_shift(rng), POSITIVE, NEUTRAL, ks=(1, 2), rng=rng, draws=100)
-        called += bool((found.strength_q <= 0.05).any())
-        relative += bool((found.relative_q <= 0.05).any())
-        below.append((found.strength.p <= 0.05).mean())
+        called += bool((found.strength.q <= 0.05).any())
+        relative += bool((found.relative.q <= 0.05).any())
+        below.append((found.strength.numbers.p <= 0.05).mean())
     assert called <= 10
     assert relative <= 10
     assert 0.03 < np.mean(below) < 0.07  # 2,000 words: deviation .5 %
@@ -48,10 +55,10 @@ def test_an_even_association_test_is_quiet():
     called, below = 0, []
     for _ in range(50):
         values = np.exp(rng.normal(-7, 1, size=(REVIEWS, WORDS)))
-        shuffles = shuffle_labels(values, POSITIVE, rng=rng, draws=999)
-        found = measure_association(values, POSITIVE, NEUTRAL, shuffles, ms=(0.5,), rng=rng, draws=100)
-        called += bool((found.q <= 0.05).any())
-        below.append((found.effect.p <= 0.05).mean())
+        shuffled = shuffled_differences(values, POSITIVE, rng=rng, draws=999)
+        found = measure_association(values, POSITIVE, NEUTRAL, shuffled, ms=(0.5,), rng=rng, draws=100)
+        called += bool((found.effect.q <= 0.05).any())
+        below.append((found.effect.numbers.p <= 0.05).mean())
     assert called <= 6
     assert 0.03 < np.mean(below) < 0.07
 
@@ -65,7 +72,9 @@ def test_intervals_of_the_strength_hold_the_truth():
         held = []
         for _ in range(150):
             before, after = even_shift(rng, words=2, ks=(1,), bias=bias)
-            found = measure_shift(before, after, POSITIVE, NEUTRAL[:2], ks=(1,), rng=rng, draws=399).strength
+            found = measure_shift(
+                before, after, POSITIVE, NEUTRAL[:2], ks=(1,), rng=rng, draws=399
+            ).strength.numbers
             held.append(found.low[0] <= truth <= found.high[0])
         assert 0.92 < np.mean(held) < 0.99  # deviation 1.8 %
 
@@ -76,15 +85,17 @@ def test_intervals_of_the_effect_hold_the_truth():
     # difference 0.8 of a normal distribution with deviation 1, moved away from 0 as probabilities are
     values = 10 + rng.standard_normal((REVIEWS, 1000)) + 0.8 * POSITIVE[:, None]
     classes = np.array(["neutral"] * 1000)
-    shuffles = shuffle_labels(values, POSITIVE, rng=rng, draws=99)
-    found = measure_association(values, POSITIVE, classes, shuffles, ms=(0.5,), rng=rng, draws=399).effect
+    shuffled = shuffled_differences(values, POSITIVE, rng=rng, draws=99)
+    found = measure_association(values, POSITIVE, classes, shuffled, ms=(0.5,), rng=rng, draws=399).effect.numbers
     assert 0.93 < ((found.low <= 0.8) & (found.high >= 0.8)).mean() < 0.99
 
 
 def test_shuffles_give_the_p_of_the_permutation_test():
     rng = np.random.default_rng(4)
     values = rng.standard_normal((REVIEWS, 8)) + np.linspace(0, 0.9, 8) * POSITIVE[:, None]
-    ours = shuffle_labels(values, POSITIVE, rng=rng, draws=9999).p_of(class_difference(values, POSITIVE))
+    ours = shuffle_p(
+        shuffled_differences(values, POSITIVE, rng=rng, draws=9999), class_difference(values, POSITIVE)
+    )
     theirs = two_group_permutation(values[POSITIVE], values[~POSITIVE], rng=rng, draws=9999).p
     assert ours == pytest.approx(
         theirs, abs=0.02
@@ -96,11 +107,11 @@ def test_shuffled_differences_by_a_plain_loop():
     # differences of means (2 s − 3)/2 = −1.5, −.5, .5, −.5, .5, 1.5
     values = np.array([[0.0], [0.0], [1.0], [2.0]])
     labels = np.array([False, False, True, True])
-    shuffles = shuffle_labels(values, labels, rng=np.random.default_rng(0), draws=6000)
-    sizes, counts = np.unique(shuffles.sizes.round(9), return_counts=True)
+    shuffled = shuffled_differences(values, labels, rng=np.random.default_rng(0), draws=6000)
+    sizes, counts = np.unique(shuffled.round(9), return_counts=True)
     assert sizes.tolist() == [0.5, 1.5]
     assert counts[1] / 6000 == pytest.approx(1 / 3, abs=0.02)
-    assert shuffles.p_of(class_difference(values, labels))[0] == pytest.approx(1 / 3, abs=0.02)
+    assert shuffle_p(shuffled, class_difference(values, labels))[0] == pytest.approx(1 / 3, abs=0.02)
 
 
 def test_the_strength_is_the_sum_of_two_means():
@@ -116,16 +127,16 @@ def test_the_strength_is_the_sum_of_two_means():
     def accuracy(labels, chosen):
         return np.mean([label == truth for label, truth in zip(labels[chosen], positive[chosen], strict=True)])
 
+    strength = found.strength.numbers
     for word in range(4):
         neg_diff = [accuracy(before, ~positive) - accuracy(after[word, k], ~positive) for k in range(3)]
         pos_diff = [accuracy(before, positive) - accuracy(after[word, k], positive) for k in range(3)]
-        assert found.strength.estimate[word] == pytest.approx(sst_strength(neg_diff, pos_diff, ks))
+        assert strength.estimate[word] == pytest.approx(sst_strength(neg_diff, pos_diff, ks))
         assert found.by_k.estimate[word] == pytest.approx(np.subtract(neg_diff, pos_diff))
-        assert found.strength.low[word] < found.strength.estimate[word] < found.strength.high[word]
-    strength = found.strength.estimate
+        assert strength.low[word] < strength.estimate[word] < strength.high[word]
     # a neutral word against the two other neutral ones, a positive one against all three
-    assert found.relative.estimate[0] == pytest.approx(strength[0] - strength[1:3].mean())
-    assert found.relative.estimate[3] == pytest.approx(strength[3] - strength[:3].mean())
+    assert found.relative.estimate[0] == pytest.approx(strength.estimate[0] - strength.estimate[1:3].mean())
+    assert found.relative.estimate[3] == pytest.approx(strength.estimate[3] - strength.estimate[:3].mean())
 
 
 def test_shuffling_labels_could_not_test_the_shift():
@@ -145,19 +156,19 @@ def test_chance_calls_what_the_papers_rule_calls_without_a_lean():
     rng = np.random.default_rng(7)
     positive = np.arange(20) % 2 == 0
     values = np.exp(rng.normal(-7, 1.5, size=(20, 40)))
-    shuffles = shuffle_labels(values, positive, rng=rng, draws=999)
-    chance = shuffled_shares(values, positive, shuffles, ms=(0.5, 1.5), rng=rng)
-    assert chance.shares[0.5, PAPER].mean() > 0.15
-    assert chance.shares[1.5, PAPER].mean() < chance.shares[0.5, PAPER].mean()
-    assert (chance.shares[0.5, SURE] > 0).mean() < 0.12  # 5 % on average
-    assert chance.p_of(1.0, m=0.5, rule=PAPER) == pytest.approx(1 / 200)
-    assert chance.p_of(0.0, m=0.5, rule=PAPER) == 1.0
+    shuffled = shuffled_differences(values, positive, rng=rng, draws=999)
+    chance = chance_shares(values, positive, shuffled, ms=(0.5, 1.5), rng=rng)
+    assert chance[0.5, PAPER].mean() > 0.15
+    assert chance[1.5, PAPER].mean() < chance[0.5, PAPER].mean()
+    assert (chance[0.5, PAPER_AND_Q] > 0).mean() < 0.12  # 5 % on average
+    assert chance_p(chance[0.5, PAPER], 1.0) == pytest.approx(1 / 200)
+    assert chance_p(chance[0.5, PAPER], 0.0) == 1.0
 
 
 def test_p_never_falls_below_one_draw():
-    shuffles = LabelShuffles(sizes=np.array([[0.0], [1.0], [2.0]]))
-    assert shuffles.p_of(np.array([-9.0]))[0] == 1 / 4
-    assert shuffles.p_of(np.array([1.0]))[0] == 3 / 4
+    shuffled = np.array([[0.0], [1.0], [2.0]])
+    assert shuffle_p(shuffled, np.array([-9.0]))[0] == 1 / 4
+    assert shuffle_p(shuffled, np.array([1.0]))[0] == 3 / 4
 
 
 def test_q_is_corrected_within_a_class():

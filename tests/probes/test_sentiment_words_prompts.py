@@ -13,8 +13,9 @@ from clinometer.errors import DataError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.protocol import Stage
 from clinometer.probes.sentiment_words import PROBE, Options
-from clinometer.probes.sentiment_words.notices import general_notices
-from clinometer.probes.sentiment_words.words import candidates, choose_words
+from clinometer.probes.sentiment_words.questions import candidates, choose_words
+from clinometer.probes.sentiment_words.words import general_notices
+from clinometer.spec import build
 from clinometer.types import Fill
 
 
@@ -201,40 +202,53 @@ def test_a_sample_of_words_is_the_same_for_models_with_other_vocabularies(tmp_pa
 
 def test_profiles_are_valid_options_and_the_paper_profile_is_the_papers():
     assert get_probe("sentiment_words") is PROBE
-    options = {name: Options(**values) for name, values in PROBE.profiles.items()}
+    options = {name: build(Options, values, where=name) for name, values in PROBE.profiles.items()}
     paper = options["paper"]
     assert (paper.words_per_class, paper.reviews_per_class, paper.longest_review) == (400, 2000, 0)
     assert (paper.ms, paper.ks, paper.shift_words_limit) == ((0.5, 1.0, 1.5), (5, 10, 15), 0)
     assert (paper.main_template, paper.main_m, paper.pairs[0].name) == ("It was [MASK]", 1.0, "great/terrible")
-    assert Options(ms=[2], ks=[7, 3]).ks == (3, 7)
+    given = build(Options, {"ms": [2, 1], "ks": [7, 3]}, where="options")
+    assert (given.ms, given.ks) == ((1.0, 2.0), (3, 7))  # sorted, so that the main m is the middle one
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("option", "value", "message"),
     [
-        ({"templates": ("It was",)}, "exactly one"),
-        ({"templates": ("[MASK] [MASK]",)}, "exactly one"),
-        ({"templates": ("[MASK] [HIDDEN]",)}, "exactly one"),
-        ({"templates": ()}, "each once"),
-        ({"templates": ("It was [MASK]",) * 2}, "each once"),
-        ({"labels": ("great",)}, "a positive and a negative word"),
-        ({"labels": ("great/great",)}, "a positive and a negative word"),
-        ({"labels": ("great/",)}, "a positive and a negative word"),
-        ({"ms": (-1,)}, "0 to 100"),
-        ({"ks": (0,)}, "1 to 100"),
-        ({"ks": (True,)}, "1 to 100"),
-        ({"shift_words": "nuetral"}, "did you mean 'neutral'"),
-        ({"shift_words_limit": 1}, "2 and more"),
-        ({"reviews_per_class": 5}, "10 or more"),
-        ({"words_per_class": 1}, "2 or more"),
-        ({"longest_review": -1}, "0 for no limit"),
-        ({"draws": 10}, "100 to 100000"),
-        ({"shift_templates": 1}, "true or false"),
+        ("templates", ["It was"], "exactly one"),
+        ("templates", ["[MASK] [MASK]"], "exactly one"),
+        ("templates", ["[MASK] [HIDDEN]"], "exactly one"),
+        ("templates", [1], "string"),
+        ("templates", [], "at least 1 item"),
+        ("templates", ["It was [MASK]"] * 2, "each once"),
+        ("labels", ["great"], "a positive and a negative word"),
+        ("labels", ["great/great"], "a positive and a negative word"),
+        ("labels", ["great/"], "a positive and a negative word"),
+        ("labels", ["great/ terrible"], "a positive and a negative word"),
+        ("labels", ["good/bad"] * 2, "each once"),
+        ("ms", [-1], "greater than or equal to 0"),
+        ("ms", [101], "less than or equal to 100"),
+        ("ms", [float("nan")], "finite number"),
+        ("ms", [True], "valid number"),
+        ("ms", [1, 1.0], "each once"),
+        ("ks", [0], "greater than or equal to 1"),
+        ("ks", [101], "less than or equal to 100"),
+        ("ks", [True], "valid integer"),
+        ("ks", [], "at least 1 item"),
+        ("shift_words", "nuetral", "'neutral', 'all' or 'none'"),
+        ("shift_words_limit", 1, "2 and more"),
+        ("shift_words_limit", -1, "greater than or equal to 0"),
+        ("reviews_per_class", 5, "greater than or equal to 10"),
+        ("words_per_class", 1, "greater than or equal to 2"),
+        ("longest_review", -1, "greater than or equal to 0"),
+        ("draws", 10, "greater than or equal to 100"),
+        ("draws", 100_001, "less than or equal to 100000"),
+        ("shift_templates", 1, "valid boolean"),
+        ("words_file", 3, "valid string"),
     ],
 )
-def test_options_that_cannot_be_used_are_named(options, message):
-    with pytest.raises(SpecError, match=message):
-        Options(**options)
+def test_options_that_cannot_be_used_are_named(option, value, message):
+    with pytest.raises(SpecError, match=rf"options\.sentiment_words: {option}\b.*{message}"):
+        build(Options, {option: value}, where="options.sentiment_words")
 
 
 def test_lists_without_a_class_and_too_few_reviews_are_refused_before_anything_is_asked(tmp_path):

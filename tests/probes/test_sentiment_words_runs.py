@@ -14,7 +14,7 @@ from interrupted_sentiment import run
 from clinometer.models.load import load_model
 from clinometer.probes.protocol import Stage
 from clinometer.probes.sentiment_words import PROBE
-from clinometer.probes.sentiment_words.prompts import appended
+from clinometer.probes.sentiment_words.questions import appended
 from clinometer.store import RunFolder
 from clinometer.types import Fill
 

@@ -9,7 +9,7 @@ from fake_records import MemoryRecords, fake_model, plan_for
 from fake_sentiment import FakeSentiment, ask_sentiment, row_of, rows_of, write_reviews, write_words
 
 from clinometer.probes.sentiment_words import PROBE
-from clinometer.probes.sentiment_words.verdicts import PAPER, SURE
+from clinometer.probes.sentiment_words.measures import PAPER, PAPER_AND_Q
 from clinometer.types import WordAnswer
 
 POSITIVE_LEANS = [f"plain{i}" for i in range(6)]
@@ -176,7 +176,7 @@ def test_the_planted_sizes_are_recovered(planted):
 
 
 def test_counts_chance_and_headlines(planted):
-    where = {"test": "association", "m_or_k": "m = 0.5", "rule": SURE, "sign": "either"}
+    where = {"test": "association", "m_or_k": "m = 0.5", "rule": PAPER_AND_Q, "sign": "either"}
     found = row_of(planted, "biased_words", reviews="as labelled", **where)
     chance = row_of(planted, "biased_words", reviews="labels shuffled", **where)
     assert 12 <= found.estimate * 60 <= 15
@@ -191,14 +191,14 @@ def test_counts_chance_and_headlines(planted):
 
 
 def test_positive_and_negative_words_verify_the_test(planted):
-    where = {"test": "association", "m_or_k": "m = 0.5", "rule": SURE}
+    where = {"test": "association", "m_or_k": "m = 0.5", "rule": PAPER_AND_Q}
     assert row_of(planted, "verification", listed_as="positive", found="positive", **where).estimate == 1.0
     assert row_of(planted, "verification", listed_as="negative", found="positive", **where).estimate == 0.0
 
 
 def test_tests_agree_and_the_strongest_words_more_often(planted):
     row = row_of(
-        planted, "overlap", model="fake", association_at="m = 0.5", rule=SURE, sign="negative",
+        planted, "overlap", model="fake", association_at="m = 0.5", rule=PAPER_AND_Q, sign="negative",
         of_the_words_of="association",
     )  # fmt: skip
     assert row.estimate >= 0.8
@@ -358,7 +358,7 @@ def two_models(files):
 
 
 def test_growth_from_a_model_to_the_checkpoint_tuned_from_it(two_models):
-    where = {"model": "before", "tuned": "after", "test": "association", "m_or_k": "m = 1", "rule": SURE}
+    where = {"model": "before", "tuned": "after", "test": "association", "m_or_k": "m = 1", "rule": PAPER_AND_Q}
     negative = row_of(two_models, "tuning", sign="negative", **where)
     assert (negative.labels["before"], negative.labels["after"], negative.labels["kept"]) == (1, 2, 1)
     assert (negative.labels["gained"], negative.labels["lost"]) == ("1: plain1", "0")
@@ -372,7 +372,11 @@ def test_growth_from_a_model_to_the_checkpoint_tuned_from_it(two_models):
     assert (figure.name, figure.table) == ("tuning", "tuning")
     used = {figure.y, figure.color, figure.column, *figure.menus, *figure.filters}
     assert used <= set(negative.labels)
-    (line,) = [line for line in two_models.headlines if line.startswith("before → after: 1 of 60")]
+    (line,) = [
+        line
+        for line in two_models.headlines
+        if line.startswith("before → after: the association test called 1 of 60")
+    ]
     assert "not interpretable" not in line
     # one gained, none lost: a = 2/62, b = 1/62, d = 1/62; √((3/62 − 1/62²)/62) = .02786, · 1.95996 = .0546
     assert (negative.low, negative.high) == pytest.approx((1 / 62 - 0.0546, 1 / 62 + 0.0546), abs=1e-4)
@@ -386,7 +390,7 @@ def test_growth_of_what_does_not_move_has_an_interval_and_of_what_means_nothing_
         plans.append(plan_of(files, model=model, shift_words="none", draws=199))
         ask_sentiment(PROBE, plans[-1], FakeSentiment(sense=0.0), records)
     findings = PROBE.findings(plans, records)
-    row = row_of(findings, "tuning", m_or_k="m = 1", rule=SURE, sign="either")
+    row = row_of(findings, "tuning", m_or_k="m = 1", rule=PAPER_AND_Q, sign="either")
     # a = b = 1/62: 1.95996 · √(2/62/62) = .0447
     assert (row.estimate, row.low, row.high) == pytest.approx((0, -0.0447, 0.0447), abs=1e-4)
     assert row.labels["interpretable"] == "no"
@@ -395,7 +399,7 @@ def test_growth_of_what_does_not_move_has_an_interval_and_of_what_means_nothing_
 
 
 def test_words_that_models_share(two_models):
-    where = {"test": "association", "m_or_k": "m = 1", "rule": SURE}
+    where = {"test": "association", "m_or_k": "m = 1", "rule": PAPER_AND_Q}
     negative = row_of(two_models, "shared_words", sign="negative", **where)
     assert (negative.estimate, negative.n, negative.labels["words"]) == (0.5, 2, "plain0")
     either = row_of(two_models, "shared_words", sign="either", **where)
@@ -418,7 +422,7 @@ def test_verdicts_with_other_templates_and_label_words(files):
 
     plan = plan_of(files, templates=templates, labels=labels, ks=(1,), shift_words_limit=5)
     findings = summary(plan, OtherTemplate(lean={"plain0": 2.0, "plain1": -2.0}))
-    where = {"test": "association", "m_or_k": "m = 1", "rule": SURE, "template": "Just [MASK]!"}
+    where = {"test": "association", "m_or_k": "m = 1", "rule": PAPER_AND_Q, "template": "Just [MASK]!"}
     same = row_of(findings, "variants", measure="same verdict", **where)
     assert same.labels["changed_words"] == "plain0"
     assert same.estimate == pytest.approx(59 / 60)

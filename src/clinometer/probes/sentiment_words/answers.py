@@ -1,4 +1,4 @@
-"""The answers of one model as arrays, read a part at a time: a run may hold millions of them."""
+"""The answers of one model as arrays, read in parts: a run may hold millions of them."""
 
 from __future__ import annotations
 
@@ -9,31 +9,45 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from clinometer.probes.kit.numbers import Floats
+from clinometer.probes.kit import Floats, Ints
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.sentiment_words.options import Options
-from clinometer.probes.sentiment_words.words import Words, choose_words
+from clinometer.probes.sentiment_words.questions import ModelWords, choose_words
 
 Bools = NDArray[np.bool_]
-Labels = NDArray[np.int8]
-
-MISSING = -1  # a label that cannot be told: an answer that is not a number
+Classes = NDArray[np.str_]  # positive, negative or neutral, word by word
+Labels = NDArray[np.int8]  # 1 positive, 0 negative, or
+MISSING = -1  # an answer that is not a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class ModelAnswers:
     """What one model answered, for the reviews that it answered completely."""
 
-    words: Words
+    words: ModelWords
     positive: Bools  # (reviews,): whether a review is positive
     source: NDArray[np.str_]  # (reviews,)
     probability: Mapping[str, Floats]  # template -> (reviews, tested words)
-    before: Mapping[tuple[str, str], Labels]  # template, pair -> (reviews,): 1 positive, 0 negative
-    after: Mapping[tuple[str, str], Labels]  # template, pair -> (words, ks, reviews); asked of the shift words
+    before: Mapping[tuple[str, str], Labels]  # template, pair -> (reviews,)
+    after: Mapping[tuple[str, str], Labels]  # template, pair -> (shift words, ks, reviews)
     left_out: int  # reviews with an answer that is not a number
 
+    @property
+    def classes(self) -> Classes:
+        """The class of each word of the association test."""
+        return self._classes(self.words.tested)
 
-def read_answers(plan: Plan, records: Records) -> Answers:
+    @property
+    def shift_classes(self) -> Classes:
+        """The class of each word of the shift test."""
+        return self._classes(self.words.shift)
+
+    def _classes(self, words: tuple[str, ...]) -> Classes:
+        label_of = self.words.label_of
+        return np.array([label_of[word] for word in words], dtype=np.str_)
+
+
+def read_answers(plan: Plan, records: Records) -> ModelAnswers:
     """Read the records of the stages "association" and "shift"."""
     options: Options = plan.options
     words = choose_words(plan, records)
@@ -53,7 +67,7 @@ def read_answers(plan: Plan, records: Records) -> Answers:
         complete &= ~np.isnan(array).any(axis=1)
     for labels in after.values():
         complete &= (labels != MISSING).all(axis=(0, 1))
-    return Answers(
+    return ModelAnswers(
         words=words,
         positive=np.array([review.label == "positive" for review in reviews])[complete],
         source=np.array([review.source for review in reviews], dtype=np.str_)[complete],
@@ -64,7 +78,7 @@ def read_answers(plan: Plan, records: Records) -> Answers:
     )
 
 
-def _read_association(plan: Plan, records: Records, words: Words, reviews: int) -> dict[str, Floats]:
+def _read_association(plan: Plan, records: Records, words: ModelWords, reviews: int) -> dict[str, Floats]:
     found = {template: np.full((reviews, len(words.asked)), np.nan) for template in plan.options.templates}
     columns = ("tag_template", "tag_review", "got_logprobs")
     for batch in records.batches(model=plan.model.name, stage="association", columns=columns):
@@ -77,7 +91,7 @@ def _read_association(plan: Plan, records: Records, words: Words, reviews: int) 
     return found
 
 
-def _read_shift(plan: Plan, records: Records, words: Words, reviews: int) -> dict[tuple[str, str], Labels]:
+def _read_shift(plan: Plan, records: Records, words: ModelWords, reviews: int) -> dict[tuple[str, str], Labels]:
     options: Options = plan.options
     templates = options.asked_shift_templates
     shape = (len(words.shift), len(options.ks), reviews)
@@ -116,7 +130,7 @@ def _matrix(column: pl.Series, width: int) -> Floats:
     return flat.reshape(len(column), width)
 
 
-def _places(column: pl.Series, values: tuple[str, ...] | tuple[int, ...]) -> NDArray[np.int64]:
-    """Return where each value of a column stands among the given ones."""
+def _places(column: pl.Series, values: tuple[str, ...] | tuple[int, ...]) -> Ints:
+    """Return the place of each value of a column among the given ones."""
     places = column.replace_strict(pl.Series(values), pl.Series(range(len(values))), return_dtype=pl.Int64)
     return places.to_numpy()

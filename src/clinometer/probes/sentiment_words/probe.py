@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data import load_card
 from clinometer.errors import DataError
+from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
+from clinometer.probes.sentiment_words.measures import measure_model
 from clinometer.probes.sentiment_words.options import LABELS, Options
-from clinometer.probes.sentiment_words.prompts import association_prompts, shift_prompts, vocabulary_question
-from clinometer.probes.sentiment_words.summary import summarise
+from clinometer.probes.sentiment_words.questions import association_prompts, shift_prompts, vocabulary_question
+from clinometer.probes.sentiment_words.tables import FIGURES, TUNING, joint_rows, mark_interpretable, model_rows
+from clinometer.probes.sentiment_words.words import (
+    CAPTIONS,
+    general_notices,
+    headlines,
+    model_notices,
+    tuning_headlines,
+)
 from clinometer.types import Findings, Item, Profile
+
+_PROFILES: Mapping[Profile, Mapping[str, Any]] = {
+    # long reviews cost most of the time; the paper's own mix has a median of thirty words
+    "quick": {"reviews_per_class": 70, "longest_review": 40, "shift_words_limit": 10},
+    "standard": {"reviews_per_class": 150, "longest_review": 80, "shift_words_limit": 120},
+    "paper": {"reviews_per_class": 2000},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +47,15 @@ class SentimentWords:
     )
     capabilities: tuple[str, ...] = ("fill",)
     roles: tuple[Role, ...] = ()
+    options: type[Options] = Options
+    # the neutral words are those of MPQA if the user has added them
+    user_data: Mapping[str, str] = field(default_factory=lambda: {"neutral_file": "mpqa"})
+    profiles: Mapping[Profile, Mapping[str, Any]] = field(default_factory=lambda: _PROFILES)
 
     @property
     def sources(self) -> str:
         """Where words and reviews come from."""
         return " ".join(load_card("sentiment_words").source.split())
-
-    @property
-    def options(self) -> type[Options]:
-        """The options class of this audit."""
-        return Options
-
-    @property
-    def user_data(self) -> Mapping[str, str]:
-        """The neutral words are those of MPQA where the user has added them."""
-        return {"neutral_file": "mpqa"}
-
-    @property
-    def profiles(self) -> Mapping[Profile, Mapping[str, Any]]:
-        """What each profile sets instead of the defaults."""
-        return {
-            # long reviews cost most of the time; the paper's own mix has a median of thirty words
-            "quick": {"reviews_per_class": 70, "longest_review": 40, "shift_words_limit": 10},
-            "standard": {"reviews_per_class": 150, "longest_review": 80, "shift_words_limit": 120},
-            "paper": {"reviews_per_class": 2000},
-        }
 
     def check(self, options: Options) -> None:
         """Read the words and reviews, and see that there are enough of each kind."""
@@ -69,8 +69,11 @@ class SentimentWords:
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return what to ask: which words the model has, then reviews as they are, then with words appended."""
-        names = ("vocabulary", "association", *(("shift",) if plan.options.asked_shift_templates else ()))
-        return tuple(Stage(name=name) for name in names)
+        options: Options = plan.options
+        prompts = len(options.templates) * len(options.chosen_reviews(plan.seed))
+        stages = (Stage(name="vocabulary", size=1), Stage(name="association", size=prompts))
+        # how many words are appended is known once the vocabulary has been asked
+        return (*stages, Stage(name="shift")) if options.asked_shift_templates else stages
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the questions of a stage; all but the first depend on which words the model has."""
@@ -79,8 +82,27 @@ class SentimentWords:
         return association_prompts(plan, records) if stage.name == "association" else shift_prompts(plan, records)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
-        """Conclude from the answers of all models."""
-        return summarise(self.name, plans, records)
+        """Conclude from the answers of all models; the options are the same for all."""
+        options, seed = plans[0].options, plans[0].seed
+        models = {plan.model.name: measure_model(plan, records) for plan in plans}
+        of_model = {name: model_rows(measures) for name, measures in models.items()}
+        rows = dict(joint_rows(list(models.values()), seed=seed))
+        for found in of_model.values():
+            for table, each in found.items():
+                rows.setdefault(table, []).extend(each)
+        return Findings(
+            probe=self.name,
+            tables=tables_of(CAPTIONS, {table: mark_interpretable(each, models) for table, each in rows.items()}),
+            figures=(TUNING, *FIGURES) if rows["tuning"] else FIGURES,
+            notices=(
+                *general_notices(options, seed),
+                *(notice for measures in models.values() for notice in model_notices(measures)),
+            ),
+            headlines=(
+                *(line for name, m in models.items() for line in headlines(m, of_model[name]["biased_words"])),
+                *tuning_headlines(rows["tuning"], models),
+            ),
+        )
 
 
 PROBE = SentimentWords()
