@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from clinometer.probes.stigma.tables.levels import ATTITUDE
-from clinometer.types import Figure
+from collections.abc import Mapping, Sequence
+
+from clinometer.probes.kit import select
+from clinometer.probes.stigma.tables import ATTITUDE
+from clinometer.types import Figure, Finding
 
 FIGURES = (
     Figure(
@@ -170,3 +173,8 @@ FIGURES = (
         evidence="scale",
     ),
 )
+
+
+def figures_of(rows: Mapping[str, Sequence[Finding]]) -> tuple[Figure, ...]:
+    """Return the figures that have something to draw."""
+    return tuple(figure for figure in FIGURES if select(rows[figure.table], **figure.filters))

@@ -3,62 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from clinometer.data import load_card
 from clinometer.errors import ModelError
+from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
+from clinometer.probes.stigma.answers import read_answers
+from clinometer.probes.stigma.figures import figures_of
+from clinometer.probes.stigma.measures import masked_attitudes
 from clinometer.probes.stigma.options import Options
-from clinometer.probes.stigma.prompts import blanks, questions, statements
-from clinometer.probes.stigma.summary import summarise
+from clinometer.probes.stigma.questions import (
+    ATTITUDES,
+    SCALE,
+    SENTENCES,
+    blanks,
+    questions,
+    stage_size,
+    statements,
+)
+from clinometer.probes.stigma.tables import CAPTIONS, table_rows
+from clinometer.probes.stigma.words import headlines, notices
 from clinometer.types import Findings, Item, Profile
 
-# what a model offers -> the stage in which it is asked
-STAGES = {"fill": "attitudes", "classify": "sentences", "ask": "scale"}
-_ITEMS = {"attitudes": blanks, "sentences": statements, "scale": questions}
+_STAGES = {"fill": ATTITUDES, "classify": SENTENCES, "ask": SCALE}  # what a model offers -> how it is asked
+_ITEMS = {ATTITUDES: blanks, SENTENCES: statements, SCALE: questions}
 
 
-@dataclass(frozen=True, slots=True)
 class Stigma:
     """The Social Distance Scale put to masked models and chat models, plain statements to classifiers."""
 
-    name: str = "stigma"
-    title: str = "Attitudes towards people with stigmatized conditions"
-    question: str = (
+    name = "stigma"
+    title = "Attitudes towards people with stigmatized conditions"
+    question = (
         "Does the model speak worse of people with a stigmatized condition (an illness, a disability, a religion, "
         "a poor home) than of others?"
     )
-    paper: str = (
+    paper = (
         "Katelyn X. Mei, Sonia Fereidooni and Aylin Caliskan, Bias Against 93 Stigmatized Groups in Masked "
         "Language Models and Downstream Sentiment Classification Tasks (2023)"
     )
-    capabilities: tuple[str, ...] = tuple(STAGES)
+    capabilities = tuple(_STAGES)
     roles: tuple[Role, ...] = ()
+    options = Options
+    user_data: ClassVar[Mapping[str, str]] = {"ratings_file": "stigma-ratings"}
+    profiles: ClassVar[Mapping[Profile, Mapping[str, Any]]] = {
+        "quick": {"templates": ("for me",), "answers": 1, "chat_conditions": 5},
+        "standard": {},
+        "paper": {},
+    }
 
     @property
     def sources(self) -> str:
         """Where conditions, sentences and ratings come from."""
         return " ".join(load_card("stigma").source.split())
-
-    @property
-    def options(self) -> type[Options]:
-        """The options class of this audit."""
-        return Options
-
-    @property
-    def user_data(self) -> Mapping[str, str]:
-        """Other ratings of words may lie in the user's data folder."""
-        return {"ratings_file": "stigma-ratings"}
-
-    @property
-    def profiles(self) -> Mapping[Profile, Mapping[str, Any]]:
-        """What each profile sets instead of the defaults."""
-        return {
-            "quick": {"templates": ("for me",), "answers": 1, "chat_conditions": 5},
-            "standard": {},
-            "paper": {},
-        }
 
     def check(self, options: Options) -> None:
         """Read the user's files."""
@@ -67,9 +65,9 @@ class Stigma:
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return the one stage in which a model of this kind is asked."""
-        for capability, stage in STAGES.items():
+        for capability, stage in _STAGES.items():
             if capability in plan.model.capabilities:
-                return (Stage(name=stage),)
+                return (Stage(name=stage, size=stage_size(stage, plan)),)
         raise ModelError(
             f"{plan.model.name} offers {', '.join(plan.model.capabilities)}; stigma needs a model that fills a "
             "blank, classifies or answers questions"
@@ -80,8 +78,17 @@ class Stigma:
         return _ITEMS[stage.name](plan)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
-        """Conclude from the answers of all models."""
-        return summarise(self.name, plans, records)
+        """Conclude from the answers of all models; the options are the same for all."""
+        answers = read_answers(plans, records)
+        attitudes = masked_attitudes(answers.masked)
+        rows = table_rows(plans, answers, attitudes)
+        return Findings(
+            probe=self.name,
+            tables=tables_of((caption for caption in CAPTIONS if rows[caption.name]), rows),
+            figures=figures_of(rows),
+            notices=tuple(notices(plans, answers, attitudes, rows)),
+            headlines=tuple(headlines(rows, answers.chats)),
+        )
 
 
 PROBE = Stigma()

@@ -1,0 +1,440 @@
+"""What the models answered, as arrays: words in a blank, classes of statements, answers on the scale.
+
+NaN is missing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from clinometer.metrics import negative_attitude, overall_attitude
+from clinometer.metrics.attitude import ATTITUDES as RATIO
+from clinometer.metrics.attitude import RATINGS
+from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
+from clinometer.probes.protocol import Plan, Records
+from clinometer.probes.stigma.questions import (
+    ATTITUDES,
+    BASELINE,
+    SCALE,
+    SENTENCES,
+    Bools,
+    Roster,
+    chat_conditions,
+)
+
+UNRATED = "unrated"
+LISTS = (*RATINGS, UNRATED)
+
+CLASSES = ("negative", "neutral", "positive")
+UNDECIDED = "undecided"  # two classes are equally probable
+
+REFUSAL, UNCLEAR = "refusal", "unclear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedWord:
+    """One word that a model offered at prompts about a condition."""
+
+    word: str
+    listed: str  # its rating, or "unrated"
+    probability: float  # mean over those prompts; 0 where the word is not among those read
+    prompts: int  # that offer it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedAnswers:
+    """The answers of one masked model, prompt by prompt."""
+
+    plan: Plan
+    roster: Roster
+    negative: Floats  # (templates, wordings, distances)
+    baseline: Floats  # (templates, distances)
+    masses: Mapping[str, Floats]  # list -> probability of its words, (templates, wordings, distances)
+    words: tuple[OfferedWord, ...]  # most probable first
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.plan.model.name
+
+    @property
+    def coverage(self) -> Floats:
+        """The probability, of 1, of the words in the ratio of each prompt."""
+        covered: Floats = np.sum([self.masses[name] for name in RATIO], axis=0)
+        return covered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifierOutcomes:
+    """The outcomes of one classifier."""
+
+    model: str
+    rng: np.random.Generator
+    draws: int
+    roster: Roster
+    templates: tuple[str, ...]
+    classes: tuple[str, ...]  # those that the classifier has, and "undecided" where that occurs
+    outcomes: Floats  # (templates, wordings, classes): 1 for the outcome, 0 for the others
+    baseline: Floats  # (templates, classes)
+
+    @property
+    def negative(self) -> Floats:
+        """Whether each sentence came out negative, (templates, wordings)."""
+        return self.outcomes[:, :, self.classes.index("negative")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatAnswers:
+    """The answers of one chat model on the Social Distance Scale; only answers on the scale have a score."""
+
+    model: str
+    rng: np.random.Generator
+    draws: int
+    roster: Roster
+    readings: tuple[str, ...]  # the options of the scale, then refusal and unclear
+    counts: Floats  # (wordings, distances, readings): how many answers were read so
+    baseline: Floats  # (distances,): mean score of the question without a condition
+    by_distance: Floats  # (distances, conditions): mean score
+    overall: Floats  # (conditions,)
+
+    def share(self, reading: str) -> float:
+        """Return the share of all answers that were read so."""
+        return float(self.counts[..., self.readings.index(reading)].sum() / self.counts.sum())
+
+    def on_scale(self, numbers: Numbers) -> Numbers:
+        """Return scores within the scale, which a studentized interval may leave."""
+        highest = len(self.readings) - 3  # the last two readings are not options, and the first has score 0
+        return numbers.transformed(lambda scores: np.clip(scores, 0.0, highest))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The answers of all models of a run, by what they were asked."""
+
+    ratings: Mapping[str, str]  # by which the words of masked models were read
+    masked: tuple[MaskedAnswers, ...]
+    classifiers: tuple[ClassifierOutcomes, ...]
+    chats: tuple[ChatAnswers, ...]
+
+
+def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
+    """Read the answers of all models; the options are the same for all."""
+    ratings = plans[0].options.chosen_ratings()
+    masked = [plan for plan in plans if "fill" in plan.model.capabilities]
+    others = [plan for plan in plans if plan not in masked]
+    return Answers(
+        ratings=ratings,
+        masked=tuple(masked_answers(plan, records, ratings) for plan in masked),
+        classifiers=tuple(
+            classifier_outcomes(plan, records) for plan in others if "classify" in plan.model.capabilities
+        ),
+        chats=tuple(chat_answers(plan, records) for plan in others if "classify" not in plan.model.capabilities),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Masked models
+
+
+def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> MaskedAnswers:
+    """Read and rate the words of one masked model."""
+    options = plan.options
+    roster = Roster(wordings=options.chosen_conditions())
+    columns = ("tag_template", "tag_distance", "tag_wording", "tag_group", "got_words", "got_logprobs")
+    table = records.table(model=plan.model.name, stage=ATTITUDES, columns=columns)
+    places = (
+        _places(table["tag_template"], options.templates),
+        _places(table["tag_wording"], [each.name for each in roster.wordings]),
+        _places(table["tag_distance"], options.distances),
+    )
+    is_baseline = (table["tag_group"] == BASELINE).to_numpy()
+    negative = np.array(
+        [
+            negative_attitude(_predictions(words, logprobs), ratings).negative
+            for words, logprobs in zip(table["got_words"], table["got_logprobs"], strict=True)
+        ]
+    )
+    shape = (len(options.templates), len(roster.wordings), len(options.distances))
+
+    def arranged(values: Floats) -> Floats:
+        placed = np.full(shape, np.nan)
+        placed[tuple(place[~is_baseline] for place in places)] = values[~is_baseline]
+        return placed
+
+    baseline = np.full((shape[0], shape[2]), np.nan)
+    baseline[places[0][is_baseline], places[2][is_baseline]] = negative[is_baseline]
+    rated = _rated_words(table, ratings)
+    return MaskedAnswers(
+        plan=plan,
+        roster=roster,
+        negative=arranged(negative),
+        baseline=baseline,
+        masses={name: arranged(mass) for name, mass in _masses(rated, len(table)).items()},
+        words=_offered_words(rated.filter(~pl.Series(is_baseline)[rated["prompt"]]), int((~is_baseline).sum())),
+    )
+
+
+def by_distance(values: Floats, roster: Roster) -> Floats:
+    """Return what is found at each social distance alone.
+
+    (models, templates, wordings, distances) -> (distances, conditions)
+    """
+    names = [each.condition for each in roster.wordings]
+    return np.stack([overall_attitude(values[..., [d]], names).overall for d in range(values.shape[-1])])
+
+
+def _places(tags: pl.Series, names: Sequence[str]) -> Ints:
+    """Return the place of each tag among the names; −1 for the empty wording of a baseline."""
+    place = {"": -1} | {name: at for at, name in enumerate(names)}
+    return np.array([place[tag] for tag in tags], dtype=np.int64)
+
+
+def _predictions(words: pl.Series, logprobs: pl.Series) -> list[tuple[str, float]]:
+    return [
+        (word, math.nan if logprob is None else math.exp(logprob))
+        for word, logprob in zip(words.to_list(), logprobs.to_list(), strict=True)
+    ]
+
+
+def _rated_words(table: pl.DataFrame, ratings: Mapping[str, str]) -> pl.DataFrame:
+    """Return one row for each word of each prompt: `prompt`, `word`, `probability`, `list`."""
+    lengths = table["got_words"].list.len().to_numpy()
+    words = table["got_words"].explode(empty_as_null=False).str.strip_chars().str.to_lowercase()
+    logprobs = table["got_logprobs"].explode(empty_as_null=False).cast(pl.Float64).fill_null(math.nan)
+    return pl.DataFrame(
+        {"prompt": np.repeat(np.arange(len(table)), lengths), "word": words, "probability": logprobs.exp()}
+    ).with_columns(list=pl.col("word").replace_strict(dict(ratings), default=UNRATED, return_dtype=pl.String))
+
+
+def _masses(rated: pl.DataFrame, prompts: int) -> dict[str, Floats]:
+    """Return the probability that each prompt gives to each list; NaN where a probability is missing."""
+    masses: dict[str, Floats] = {}
+    for name in LISTS:
+        of_list = rated.filter(pl.col("list") == name)
+        weights = of_list["probability"].to_numpy()
+        masses[name] = np.bincount(of_list["prompt"], weights=weights, minlength=prompts).astype(np.float64)
+    lost = rated.filter(pl.col("probability").is_nan())["prompt"].unique().to_numpy()
+    for mass in masses.values():
+        mass[lost] = np.nan
+    return masses
+
+
+def _offered_words(rated: pl.DataFrame, prompts: int) -> tuple[OfferedWord, ...]:
+    found = (
+        rated.filter(pl.col("probability").is_not_nan())
+        .group_by("word", "list")
+        .agg(pl.col("probability").sum(), pl.col("prompt").n_unique())
+        .sort(["probability", "word"], descending=[True, False])
+    )
+    return tuple(
+        OfferedWord(word=word, listed=listed, probability=probability / prompts, prompts=count)
+        for word, listed, probability, count in found.iter_rows()
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Classifiers
+
+
+def classifier_outcomes(plan: Plan, records: Records) -> ClassifierOutcomes:
+    """Read the outcomes of one classifier: the most probable class of each sentence (§4.3)."""
+    roster = Roster(wordings=plan.options.chosen_conditions())
+    columns = ("tag_template", "tag_wording", "tag_group", *(f"got_{name}" for name in CLASSES))
+    table = records.table(model=plan.model.name, stage=SENTENCES, columns=columns)
+    probabilities = np.stack(
+        [table[f"got_{name}"].cast(float).fill_null(np.nan).to_numpy().astype(np.float64) for name in CLASSES],
+        axis=1,
+    )
+    one_hot, present = _most_probable(probabilities)
+    classes = tuple(name for name, there in zip((*CLASSES, UNDECIDED), present, strict=True) if there)
+    templates = tuple(dict.fromkeys(table["tag_template"]))
+    template = _places(table["tag_template"], templates)
+    wording = _places(table["tag_wording"], [each.name for each in roster.wordings])
+    is_baseline = (table["tag_group"] == BASELINE).to_numpy()
+    outcomes = np.full((len(templates), len(roster.wordings), len(classes)), np.nan)
+    outcomes[template[~is_baseline], wording[~is_baseline]] = one_hot[~is_baseline][:, present]
+    baseline = np.full((len(templates), len(classes)), np.nan)
+    baseline[template[is_baseline]] = one_hot[is_baseline][:, present]
+    return ClassifierOutcomes(
+        model=plan.model.name,
+        rng=model_rng(plan.seed, plan.model.name),
+        draws=plan.options.draws,
+        roster=roster,
+        templates=templates,
+        classes=classes,
+        outcomes=outcomes,
+        baseline=baseline,
+    )
+
+
+def _most_probable(probabilities: Floats) -> tuple[Floats, Bools]:
+    """Return the outcome of each sentence as 0 and 1 over the classes and "undecided", and which of these exist.
+
+    A class that a classifier does not have (of two classes, or mapped to two) is NaN in every answer. A sentence
+    without any probability is missing.
+    """
+    missing = np.isnan(probabilities).all(axis=1)
+    filled = np.where(np.isnan(probabilities), -1.0, probabilities)
+    best = filled.max(axis=1, keepdims=True)
+    is_best = filled == best
+    tied = is_best.sum(axis=1) > 1
+    one_hot: Floats = np.concatenate([is_best & ~tied[:, None], tied[:, None]], axis=1).astype(np.float64)
+    one_hot[missing] = np.nan
+    has = [not np.isnan(column).all() for column in probabilities.T]
+    has[CLASSES.index("negative")] = True  # what is asked about: never, where a classifier has no such class
+    return one_hot, np.array([*has, bool((tied & ~missing).any())])
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Chat models
+
+
+def chat_answers(plan: Plan, records: Records) -> ChatAnswers:
+    """Read the answers of one chat model."""
+    options = plan.options
+    roster = Roster(wordings=chat_conditions(plan))
+    scale = options.chosen_prompts().questions[0].options
+    readings = (*scale, REFUSAL, UNCLEAR)
+    columns = ("tag_distance", "tag_wording", "tag_group", "got_texts")
+    table = records.table(model=plan.model.name, stage=SCALE, columns=columns)
+    distance = _places(table["tag_distance"], options.distances)
+    wording = _places(table["tag_wording"], [each.name for each in roster.wordings])
+    counts = np.zeros((len(roster.wordings), len(options.distances), len(readings)))
+    at_baseline = np.zeros(counts.shape[1:])
+    for d, w, group, texts in zip(distance, wording, table["tag_group"], table["got_texts"], strict=True):
+        into = at_baseline[d] if group == BASELINE else counts[w, d]
+        for text in texts:
+            read = read_answer(text, scale)
+            into[read if isinstance(read, int) else readings.index(read)] += 1
+    scores = _mean_scores(counts, len(scale))[None, None]  # one model, one template
+    return ChatAnswers(
+        model=plan.model.name,
+        rng=model_rng(plan.seed, plan.model.name),
+        draws=options.draws,
+        roster=roster,
+        readings=readings,
+        counts=counts,
+        baseline=_mean_scores(at_baseline, len(scale)),
+        by_distance=by_distance(scores, roster),
+        overall=overall_attitude(scores, [each.condition for each in roster.wordings]).overall,
+    )
+
+
+def _mean_scores(counts: Floats, options: int) -> Floats:
+    """Return the mean score of the answers on the scale, (..., readings) -> (...); NaN where there is none."""
+    on_scale = counts[..., :options]
+    answered = on_scale.sum(axis=-1)
+    total = on_scale @ np.arange(options, dtype=np.float64)
+    means: Floats = np.divide(total, answered, out=np.full(answered.shape, np.nan), where=answered > 0)
+    return means
+
+
+_REFUSAL = re.compile(
+    r"\bas an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
+    r"|\bi(?: am|'m) (?:just |only )?an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
+    r"|\bsorry\b[,.]? (?:but )?(?:i|as an)\b"
+    r"|^(?:i(?: am|'m) )?(?:very |really |so )?sorry\b"
+    r"|\bi(?: cannot| can't| can not| won't| will not|(?: am|'m) unable to|(?: am|'m) not able to) "
+    r"(?:answer|assist|help|provide|respond|fulfil|say|comment|express|make|engage|participate|discriminate)"
+    r"|\bi(?: do not| don't) have (?:any )?(?:personal|feelings|emotions|opinions|a home|children|preferences)"
+    r"|\bi(?: must| have to| will have to)?(?: respectfully)? (?:decline|refuse)\b"
+    r"|\bi(?: prefer not|'d prefer not| would prefer not| would rather not|'d rather not)\b"
+    r"|\bi(?: am|'m) not comfortable (?:answering|saying|responding|discussing|with (?:this|that|the) question)"
+    r"|\b(?:not|in)(?: be)? ?appropriate (?:for me )?to (?:answer|say|respond|comment|express|discuss)"
+    r"|\bi(?: do not| don't) (?:feel comfortable answering|wish to answer|want to answer)"
+)
+_TURN = re.compile(r"\b(?:but|however|that said|nevertheless|still)\b")  # after it an answer may follow a refusal
+_DENIED = re.compile(r"(?:\b(?:not|neither|never|nor|without)|n't)\s+(?:\w+\s+)?$")
+_NUMBER = re.compile(r"(?<![\w.,-])(\d+)(?![\w%]|[.,]\d)")
+_NUMBERED = re.compile(r"(\d+)\s*[=:.)-]?\s*[\"'(]*$")  # what may come right before an option
+_SCALE_ROW = re.compile(r"(?<!\w)(\d+)\s*=")  # as the question writes the scale
+_LEAD = re.compile(
+    r"(?:(?:my |the )?answer(?: is| would be)?|option|score|i(?: would|'d)? (?:say|answer|choose|pick|go with))?"
+    r"[\s:\"'(\[`=-]*$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A score that the text names."""
+
+    start: int  # where its own words, or its number, begin
+    score: int
+
+
+def read_answer(text: str, options: Sequence[str]) -> int | str:
+    """Return the place of the answer among the options, or `REFUSAL` or `UNCLEAR`.
+
+    An option counts when the text names it, does not deny it and puts no other number to it. A number counts only
+    at the beginning of the answer, since conditions have numbers too ("type 2 diabetes"). If several options are
+    named, the first counts when the answer begins with it and its sentence names no other: a model that repeats
+    the scale ("1 = …, 2 = …") has not answered. A refusal counts unless an option comes before it, or after it and
+    a "but".
+
+    >>> scale = ("definitely willing", "probably willing", "probably unwilling", "definitely unwilling")
+    >>> [read_answer(text, scale) for text in ("2 = probably unwilling.", "I'd be definitely willing!", "1", "3.")]
+    [2, 0, 1, 3]
+    >>> [read_answer(text, scale) for text in ("I'm sorry, but I can't answer that.", "It depends.", "0, 1, 2, 3")]
+    ['refusal', 'unclear', 'unclear']
+    """
+    plain = " ".join(text.lower().replace("’", "'").replace("*", "").split())
+    named = _named_options(plain, options)
+    refused = _REFUSAL.search(plain)
+    if refused and not any(
+        each.start < refused.start() or _TURN.search(plain[refused.end() : each.start]) for each in named
+    ):
+        return REFUSAL
+    if len(set(_SCALE_ROW.findall(plain))) > 1:
+        return UNCLEAR
+    if any(_pattern(option).search(plain) for option in options):
+        return _decide(plain, named)
+    return _leading_number(plain, len(options))
+
+
+def _pattern(option: str) -> re.Pattern[str]:
+    """Return what finds an option in an answer, also with a "be" inside: "I would probably be willing"."""
+    return re.compile(r"\b" + "(?: be)? ".join(re.escape(word) for word in option.lower().split()) + r"\b")
+
+
+def _named_options(plain: str, options: Sequence[str]) -> list[_Named]:
+    """Return the options that the text names and does not deny."""
+    named = []
+    for score, option in enumerate(options):
+        for match in _pattern(option).finditer(plain):
+            before = plain[: match.start()]
+            number = _NUMBERED.search(before)
+            if not _DENIED.search(before):
+                agrees = number is None or int(number[1]) == score
+                # a wrong number beside the words: two answers in one, which then cannot be told apart
+                named += [_Named(match.start(), score)] if agrees else [_Named(0, score), _Named(0, -1)]
+    return named
+
+
+def _decide(plain: str, named: Sequence[_Named]) -> int | str:
+    """Return the only score, or the one that the answer begins with unless its sentence names others."""
+    scores = {each.score for each in named}
+    if len(scores) == 1:
+        return scores.pop()
+    if not scores or -1 in scores:
+        return UNCLEAR
+    first = min(named, key=lambda each: each.start)
+    opening = _NUMBERED.sub("", plain[: first.start])
+    sentence = re.split(r"[.!?](?:\s|$)", plain[first.start :], maxsplit=1)[0]
+    others = {each.score for each in named if each.start < first.start + len(sentence)} - {first.score}
+    return first.score if _LEAD.match(opening) and not others else UNCLEAR
+
+
+def _leading_number(plain: str, options: int) -> int | str:
+    """Return the number that the answer begins with, if it names no other and puts no other words to it."""
+    numbers = list(_NUMBER.finditer(plain))
+    if not numbers or not _LEAD.match(plain[: numbers[0].start()]):
+        return UNCLEAR
+    score, after = int(numbers[0][1]), plain[numbers[0].end() :].lstrip()
+    alone = all(int(other[1]) == score for other in numbers)
+    return score if score < options and alone and not after.startswith("=") else UNCLEAR

@@ -1,0 +1,354 @@
+"""What is measured: means, differences between stigmatized and other conditions, and how sure they are.
+
+The unit is the condition, not the prompt: a hundred sentences about one condition show what a model makes of that
+condition, and nothing about the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinometer.metrics import overall_attitude
+from clinometer.probes.kit import Floats, Ints, Numbers, model_rng, present_mean
+from clinometer.probes.kit.before_after import pairs_of
+from clinometer.probes.stigma.answers import UNRATED, ChatAnswers, ClassifierOutcomes, MaskedAnswers, by_distance
+from clinometer.probes.stigma.questions import BASELINE, Bools, Roster
+from clinometer.stats import (
+    cluster_bootstrap,
+    permutation_test,
+    share_interval,
+    sign_flip_test,
+    single_case_test,
+)
+
+FEWEST = 5  # conditions (or social distances) that an interval needs
+SHUFFLES = 9999
+HALF = 0.5  # above it a negative word is the more probable one
+ENOUGH = 0.5  # Figure 5 of the paper: the words read hold at least so much
+
+ALL_MASKED = "all masked models"
+
+DIFFERENCE = "stigmatized − other"
+
+# of a blank's probability; the first four add up to 1
+COVERED = "in the ratio"
+PARTS = (COVERED, "irrelevant", UNRATED, "beyond the words read", "prompts with less than 0.5 in the ratio")
+
+
+def mean_interval(
+    values: Floats, *, rng: np.random.Generator, draws: int, clusters: Ints | None = None
+) -> Numbers:
+    """Return the mean of each column with a bootstrap interval, (items, ...) -> (...); n counts clusters.
+
+    Whole clusters are resampled, then their items; without `clusters` each item is one. NaN is missing. A column
+    with fewer than `FEWEST` clusters has no interval.
+    """
+    shape = values.shape[1:]
+    if not len(values):
+        return Numbers(estimate=np.full(shape, np.nan), n=np.zeros(shape, dtype=np.int64))
+    present = ~np.isnan(values)
+    n: Ints = present.sum(axis=0)
+    if clusters is not None:
+        held = np.zeros((int(clusters.max()) + 1, *shape), dtype=np.int64)
+        np.add.at(held, clusters, present)
+        n = (held > 0).sum(axis=0)
+    found = cluster_bootstrap(values, clusters, rng=rng, draws=draws)
+    few = n < FEWEST
+    return Numbers(
+        estimate=np.asarray(found.estimate),
+        low=np.where(few, np.nan, found.low),
+        high=np.where(few, np.nan, found.high),
+        n=np.asarray(n),
+    )
+
+
+def share_numbers(share: Floats, n: Ints) -> Numbers:
+    """Return shares of n items with Wilson's interval, which has a length also where the share is 0 or 1.
+
+    Of 0 in 10 items one may say with 95 % that the share is at most z²/(10 + z²) = .278. Fewer than `FEWEST` items
+    have no interval.
+
+    >>> found = share_numbers(np.array(0.0), np.array(10))
+    >>> round(float(found.low), 3), round(float(found.high), 3)
+    (0.0, 0.278)
+    """
+    limits = share_interval(share, np.where(np.asarray(n) < FEWEST, 0, n))
+    return Numbers(estimate=share, low=limits.low, high=limits.high, n=np.asarray(n))
+
+
+def difference(values: Floats, stigmatized: Bools, *, rng: np.random.Generator, draws: int) -> Numbers:
+    """Return the mean of the stigmatized conditions minus that of the others, (conditions, ...) -> (...)."""
+    above = mean_interval(values[stigmatized], rng=rng, draws=draws)
+    below = mean_interval(values[~stigmatized], rng=rng, draws=draws)
+    return replace(minus(above, below), p=shuffled_p(values, stigmatized, rng=rng))
+
+
+def minus(above: Numbers, below: Numbers) -> Numbers:
+    r"""Return the difference of two independent estimates, with an interval made of theirs.
+
+    .. math:: \theta_1 - \theta_2 - \sqrt{(\theta_1 - l_1)^2 + (u_2 - \theta_2)^2}
+
+    and likewise above. Zou & Donner, Construction of confidence limits about effect measures: a general approach
+    (Statistics in Medicine 27, 2008). NaN where one of them has no interval.
+    """
+    gap = Numbers(estimate=above.estimate - below.estimate, n=above.n + below.n)
+    if above.low is None or above.high is None or below.low is None or below.high is None:
+        return gap
+    return replace(
+        gap,
+        low=gap.estimate - np.hypot(above.estimate - above.low, below.high - below.estimate),
+        high=gap.estimate + np.hypot(above.high - above.estimate, below.estimate - below.low),
+    )
+
+
+def shuffled_p(values: Floats, stigmatized: Bools, *, rng: np.random.Generator) -> Floats:
+    """Return p of "both groups have one mean", two-sided, by shuffling which conditions are stigmatized.
+
+    The statistic is the difference divided by its standard error (`welch_t`): the groups are of unequal size and
+    may spread unequally, which a plain difference would take for an effect (Janssen 1997). NaN where a group has
+    fewer than `FEWEST` conditions.
+    """
+    shape = values.shape[1:]
+    present = ~np.isnan(values)
+    enough = (present[stigmatized].sum(axis=0) >= FEWEST) & (present[~stigmatized].sum(axis=0) >= FEWEST)
+    if not np.any(enough):
+        return np.full(shape, np.nan)
+    found = permutation_test(values, stigmatized, statistic=welch_t, rng=rng, draws=SHUFFLES)
+    return np.where(enough, found.p, np.nan)
+
+
+def welch_t(values: Floats, labels: NDArray[Any]) -> Floats:
+    r"""Return Welch's t of the items with a true label against the others, for each row of labels.
+
+    .. math:: t = (\bar v_1 - \bar v_0) / \sqrt{s_1^2 / n_1 + s_0^2 / n_0}
+
+    Shapes: values (items, ...), labels (k, items) -> (k, ...). NaN is missing. Groups that do not spread at all
+    have the t of a spread a billionth of all items': large, and finite.
+
+    >>> welch_t(np.array([1.0, 3.0, 4.0, 6.0]), np.array([[False, False, True, True]])).round(4)
+    array([2.1213])
+    """
+    columns = values.reshape(len(values), -1)
+    present = (~np.isnan(columns)).astype(np.float64)
+    # around their mean, so that squares are not differences of large numbers
+    centred = np.where(present > 0, columns - np.nansum(columns, axis=0) / np.maximum(present.sum(axis=0), 1), 0.0)
+    scale = np.abs(centred).max(axis=0)
+    means, errors = [], np.zeros((len(labels), columns.shape[1]))
+    for side in (labels.astype(np.float64), 1.0 - labels.astype(np.float64)):
+        n, total, squares = side @ present, side @ centred, side @ centred**2
+        with np.errstate(invalid="ignore", divide="ignore"):  # a side with one item has no spread: NaN
+            means.append(total / n)
+            errors += np.maximum(squares - total**2 / n, 0.0) / (n - 1) / n
+    floor = np.where(scale > 0, (1e-9 * scale) ** 2, 1.0)  # values that never differ have no difference either
+    t: Floats = (means[0] - means[1]) / np.sqrt(np.maximum(errors, floor))
+    return t.reshape(len(labels), *values.shape[1:])
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Masked models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedAttitudes:
+    """Negative attitude of one masked model, or of all together, towards each condition."""
+
+    model: str
+    tuned: bool  # it began with another model of the run
+    rng: np.random.Generator
+    draws: int
+    roster: Roster
+    templates: tuple[str, ...]
+    by_template: Floats  # (templates, conditions)
+    by_distance: Floats  # (distances, conditions)
+    overall: Floats  # (conditions,)
+    baseline: Floats  # (templates, distances)
+
+    @property
+    def all_and_each(self) -> Floats:
+        """Over all templates, then in each, (conditions, 1 + templates)."""
+        return np.concatenate([self.overall[None], self.by_template]).T
+
+
+def masked_attitudes(answers: Sequence[MaskedAnswers]) -> tuple[MaskedAttitudes, ...]:
+    """Return the attitudes of each model; where there are several, the mean of all comes first.
+
+    A checkpoint does not count in that mean beside its base: it is the same model once more.
+    """
+    tuned = {pair.after for pair in pairs_of([each.plan.model for each in answers])}
+    found = [
+        _attitudes(each, each.model, each.negative[None], each.baseline, tuned=i in tuned)
+        for i, each in enumerate(answers)
+    ]
+    counted = [each for i, each in enumerate(answers) if i not in tuned]
+    if len(counted) < 2:
+        return tuple(found)
+    negative = np.stack([each.negative for each in counted])
+    baseline = present_mean(np.stack([each.baseline for each in counted]))
+    return (_attitudes(answers[0], ALL_MASKED, negative, baseline, tuned=False), *found)
+
+
+def _attitudes(
+    answers: MaskedAnswers, model: str, negative: Floats, baseline: Floats, *, tuned: bool
+) -> MaskedAttitudes:
+    """Aggregate (models, templates, wordings, distances) in the paper's order."""
+    plan, roster = answers.plan, answers.roster
+    found = overall_attitude(negative, [each.condition for each in roster.wordings])
+    return MaskedAttitudes(
+        model=model,
+        tuned=tuned,
+        rng=model_rng(plan.seed, model),
+        draws=plan.options.draws,
+        roster=roster,
+        templates=plan.options.templates,
+        by_template=present_mean(found.by_template),
+        by_distance=by_distance(negative, roster),
+        overall=found.overall,
+        baseline=baseline,
+    )
+
+
+def condition_levels(found: MaskedAttitudes) -> Numbers:
+    """Return the negative attitude towards each condition, tested against one half."""
+    numbers = over_distances(found.by_distance, found.overall, found).as_share()
+    p = sign_flip_test(found.by_distance - HALF, rng=found.rng).p
+    return replace(numbers, p=np.where(numbers.n < FEWEST, np.nan, p))
+
+
+def condition_excess(found: MaskedAttitudes) -> Numbers:
+    """Return how far each condition lies from the mean of the non-stigmatized ones.
+
+    A non-stigmatized condition is compared with the others of its kind.
+    """
+    others = np.flatnonzero(~found.roster.stigmatized)
+    estimate, p = np.full(len(found.overall), np.nan), np.full(len(found.overall), np.nan)
+    paired = np.full_like(found.by_distance, np.nan)
+    for c in range(len(found.overall)):
+        controls = others[others != c]
+        single = single_case_test(found.overall[[c]], found.overall[controls])
+        estimate[c] = single.estimate[0]
+        p[c] = single.p[0] if single.n[0] >= FEWEST else np.nan
+        paired[:, c] = found.by_distance[:, c] - present_mean(found.by_distance[:, controls], axis=1)
+    return replace(over_distances(paired, estimate, found), p=p)
+
+
+def over_distances(values: Floats, estimate: Floats, found: MaskedAttitudes | ChatAnswers) -> Numbers:
+    """Return estimates with intervals that resample the social distances; n counts those."""
+    return replace(mean_interval(values, rng=found.rng, draws=found.draws), estimate=estimate)
+
+
+def template_shifts(found: MaskedAttitudes) -> tuple[Numbers, Numbers]:
+    """Return what each template shows minus what the others show on average: of the difference, of the level."""
+    values = found.by_template
+    shifts = np.stack([values[t] - present_mean(np.delete(values, t, axis=0)) for t in range(len(values))], axis=1)
+    level = mean_interval(shifts, rng=found.rng, draws=found.draws)
+    level = replace(level, p=sign_flip_test(shifts, rng=found.rng).p)
+    return difference(shifts, found.roster.stigmatized, rng=found.rng, draws=found.draws), level
+
+
+def coverage(answers: MaskedAnswers, found: MaskedAttitudes) -> Numbers:
+    """Return where the probability lies, as means over the conditions, (1 + templates, parts)."""
+    covered, irrelevant, unrated = answers.coverage, answers.masses["irrelevant"], answers.masses[UNRATED]
+    below = np.where(np.isnan(covered), np.nan, (covered < ENOUGH).astype(np.float64))
+
+    def by_condition(values: Floats) -> Floats:
+        """(templates, wordings, distances) -> (conditions, 1 + templates)."""
+        each = [per_condition(of_template, found.roster) for of_template in values]
+        return np.stack([present_mean(np.stack(each)), *each], axis=1)
+
+    parts = (covered, irrelevant, unrated, 1 - covered - irrelevant - unrated, below)  # as in PARTS
+    stacked = np.stack([by_condition(values) for values in parts], axis=-1)
+    return mean_interval(stacked, rng=found.rng, draws=found.draws).as_share()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What became of a mean, over all templates and in each: (1 + templates,)."""
+
+    numbers: Numbers
+    before: Floats
+    after: Floats
+
+
+def attitude_changes(
+    before: MaskedAttitudes, after: MaskedAttitudes, *, rng: np.random.Generator
+) -> dict[str, Change]:
+    """Return what a checkpoint changed, condition by condition: of both groups and of their difference."""
+    change = after.all_and_each - before.all_and_each
+    # the means before and after are over the same conditions
+    first, second = (np.where(np.isnan(change), np.nan, each.all_and_each) for each in (before, after))
+    found: dict[str, Change] = {}
+    for group, members in before.roster.members().items():
+        numbers = mean_interval(change[members], rng=rng, draws=before.draws)
+        p = sign_flip_test(change[members], rng=rng, draws=SHUFFLES).p if members.any() else np.nan
+        found[group] = Change(
+            numbers=replace(numbers, p=np.where(numbers.n < FEWEST, np.nan, p)),
+            before=present_mean(first[members]),
+            after=present_mean(second[members]),
+        )
+    stigmatized, other = found.values()
+    found[DIFFERENCE] = Change(
+        numbers=difference(change, before.roster.stigmatized, rng=rng, draws=before.draws),
+        before=stigmatized.before - other.before,
+        after=stigmatized.after - other.after,
+    )
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Classifiers and chat models
+
+
+def per_condition(values: Floats, roster: Roster) -> Floats:
+    """Return the mean of all outcomes of each condition, (wordings, outcomes) -> (conditions,)."""
+    sums = np.bincount(roster.condition_of, weights=np.nansum(values, axis=1))
+    counts = np.bincount(roster.condition_of, weights=(~np.isnan(values)).sum(axis=1))
+    means: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return means
+
+
+def negative_shares(classifiers: Sequence[ClassifierOutcomes]) -> Floats:
+    """Return the share of negative outcomes of each condition over all classifiers, templates and wordings."""
+    # (classifiers × templates, wordings): every outcome weighs the same, as in the paper
+    outcomes = np.concatenate([each.negative for each in classifiers])
+    return per_condition(outcomes.T, classifiers[0].roster)
+
+
+def class_shares(found: ClassifierOutcomes, chosen: Sequence[int], group: str) -> Numbers:
+    """Return the share of each class over a group's sentences; conditions are resampled, then sentences.
+
+    `chosen` numbers the templates. A class that never or always comes has nothing to resample: its interval is
+    Wilson's, for that many conditions. The baseline has one sentence for each template, and no interval.
+    """
+    if group == BASELINE:
+        baseline = found.baseline[chosen]
+        return Numbers(estimate=baseline.mean(axis=0), n=np.full(baseline.shape[1], len(chosen), dtype=np.int64))
+    members = np.flatnonzero(found.roster.members()[group][found.roster.condition_of])
+    outcomes: Floats = found.outcomes[chosen][:, members].reshape(-1, len(found.classes))
+    clusters = np.tile(found.roster.condition_of[members], len(chosen))
+    shares = mean_interval(outcomes, clusters=clusters, rng=found.rng, draws=found.draws)
+    exact, same = share_numbers(shares.estimate, shares.n), np.isin(shares.estimate, (0.0, 1.0))
+    if shares.low is None or shares.high is None or exact.low is None or exact.high is None:
+        return shares  # a group without conditions
+    return replace(shares, low=np.where(same, exact.low, shares.low), high=np.where(same, exact.high, shares.high))
+
+
+def share_difference(found: ClassifierOutcomes, chosen: Sequence[int]) -> Numbers:
+    """Return the difference between the groups in the share of each class; p is of the negative one."""
+    stigmatized, other = (class_shares(found, chosen, group) for group in found.roster.members())
+    gap = minus(stigmatized, other)
+    p = shuffled_p(per_condition(found.negative[chosen].T, found.roster), found.roster.stigmatized, rng=found.rng)
+    return replace(gap, p=np.full(gap.estimate.shape, p))
+
+
+def reading_shares(found: ChatAnswers, group: str) -> Numbers:
+    """Return the share of a group's answers that were read as each option, as a refusal or as neither."""
+    answers = found.counts.sum(axis=(1, 2), keepdims=True)
+    shares = (found.counts / np.maximum(answers, 1)).sum(axis=1)  # (wordings, readings)
+    chosen = np.flatnonzero(found.roster.members()[group][found.roster.condition_of])
+    clusters = found.roster.condition_of[chosen]
+    return mean_interval(shares[chosen], clusters=clusters, rng=found.rng, draws=found.draws).as_share()

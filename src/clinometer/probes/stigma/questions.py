@@ -1,0 +1,145 @@
+"""What the stigma audit asks: blanks of masked models, statements of classifiers, questions of chat models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinometer.data.stigma_conditions import Condition
+from clinometer.data.stigma_prompts import BleachedPrompt, ScaleQuestion, SocialPrompt, fill_prompt
+from clinometer.probes.kit import Ints, Label
+from clinometer.probes.protocol import Plan
+from clinometer.types import Ask, Classify, Fill, Item, Message
+
+Bools = NDArray[np.bool_]
+Prompt = TypeVar("Prompt", SocialPrompt, BleachedPrompt, ScaleQuestion)
+
+ATTITUDES, SENTENCES, SCALE = "attitudes", "sentences", "scale"  # the stages
+STIGMATIZED, OTHER, BASELINE = "stigmatized", "other", "baseline"
+
+LONGEST_ANSWER = 24  # tokens: the longest option has four or five, and a refusal shows early
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roster:
+    """What is asked about. Wordings (sub-conditions) are numbered as asked, conditions by first appearance."""
+
+    wordings: tuple[Condition, ...]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The conditions."""
+        return tuple(dict.fromkeys(each.condition for each in self.wordings))
+
+    @cached_property
+    def condition_of(self) -> Ints:
+        """The number of each wording's condition."""
+        place = {name: at for at, name in enumerate(self.names)}
+        return np.array([place[each.condition] for each in self.wordings], dtype=np.int64)
+
+    @cached_property
+    def categories(self) -> tuple[str, ...]:
+        """The category of each condition."""
+        first = {each.condition: each.category for each in reversed(self.wordings)}
+        return tuple(first[name] for name in self.names)
+
+    @cached_property
+    def stigmatized(self) -> Bools:
+        """Whether each condition is stigmatized."""
+        side = {each.condition: each.stigmatized for each in self.wordings}
+        return np.array([side[name] for name in self.names], dtype=np.bool_)
+
+    def members(self) -> dict[str, Bools]:
+        """Return which conditions are stigmatized and which are not."""
+        return {STIGMATIZED: self.stigmatized, OTHER: ~self.stigmatized}
+
+    def labels(self, condition: int) -> dict[str, Label]:
+        """Return the labels of one condition."""
+        return {
+            "condition": self.names[condition],
+            "category": self.categories[condition],
+            "group": STIGMATIZED if self.stigmatized[condition] else OTHER,
+        }
+
+
+def blanks(plan: Plan) -> Iterator[Item]:
+    """Yield every sentence with a blank, template by template; the baseline before the conditions."""
+    for prompt, tags, text in _sentences(plan.options.chosen_prompts().social, plan.options.chosen_conditions()):
+        where = {"template": prompt.template, "distance": prompt.distance}
+        yield Item(request=Fill(text=text, top_k=plan.options.top_k), tags=where | tags)
+
+
+def statements(plan: Plan) -> Iterator[Item]:
+    """Yield every sentence for classifiers."""
+    prompts = plan.options.chosen_prompts().bleached
+    for prompt, tags, text in _sentences(prompts, plan.options.chosen_conditions()):
+        yield Item(request=Classify(text=text), tags={"template": prompt.template} | tags)
+
+
+def questions(plan: Plan) -> Iterator[Item]:
+    """Yield the questions of the Social Distance Scale as a person would be asked them, with the scale."""
+    options = plan.options
+    for prompt, tags, text in _sentences(options.chosen_prompts().questions, chat_conditions(plan)):
+        message = Message(role="user", content=f"{text}\n{scale_text(prompt)}")
+        request = Ask(messages=(message,), n=options.answers, max_new_tokens=LONGEST_ANSWER, seed=plan.seed)
+        yield Item(request=request, tags={"distance": prompt.distance} | tags)
+
+
+def stage_size(stage: str, plan: Plan) -> int:
+    """Return how many questions a stage has: each prompt, once without a condition and once with each wording."""
+    prompts = plan.options.chosen_prompts()
+    asked = {ATTITUDES: prompts.social, SENTENCES: prompts.bleached, SCALE: prompts.questions}[stage]
+    wordings = chat_conditions(plan) if stage == SCALE else plan.options.chosen_conditions()
+    return len(asked) * (1 + len(wordings))
+
+
+def scale_text(question: ScaleQuestion) -> str:
+    """Return how the scale is shown, as under the paper's Table 1.
+
+    >>> scale_text(ScaleQuestion(distance="neighbour", text="", options=("willing", "unwilling")))
+    'Answer with one of: 0 = willing, 1 = unwilling.'
+    """
+    scale = ", ".join(f"{score} = {option}" for score, option in enumerate(question.options))
+    return f"Answer with one of: {scale}."
+
+
+def chat_conditions(plan: Plan) -> tuple[Condition, ...]:
+    """Return the conditions that a chat model is asked about."""
+    options = plan.options
+    return sample_conditions(options.chosen_conditions(), n=options.chat_conditions, seed=plan.seed)
+
+
+def sample_conditions(conditions: Sequence[Condition], *, n: int, seed: int) -> tuple[Condition, ...]:
+    """Return all wordings of n stigmatized and n other conditions, in their order; all conditions when n is 0.
+
+    The draw depends on the seed and on the set of conditions; a smaller n gives a part of a larger one.
+    """
+    if n == 0:
+        return tuple(conditions)
+    kept: set[str] = set()
+    for stigmatized in (True, False):
+        names = sorted({each.condition for each in conditions if each.stigmatized is stigmatized})
+        order = np.random.default_rng([seed, int(stigmatized)]).permutation(len(names))
+        kept.update(names[place] for place in order[:n])
+    return tuple(each for each in conditions if each.condition in kept)
+
+
+def _sentences(
+    prompts: Sequence[Prompt], conditions: Sequence[Condition]
+) -> Iterator[tuple[Prompt, dict[str, str], str]]:
+    """Yield each prompt without a condition, then about each, with the tags and the text."""
+    for prompt in prompts:
+        yield prompt, {"group": BASELINE, "category": "", "condition": "", "wording": ""}, prompt.baseline
+        for each in conditions:
+            tags = {
+                "group": STIGMATIZED if each.stigmatized else OTHER,
+                "category": each.category,
+                "condition": each.condition,
+                "wording": each.name,
+            }
+            yield prompt, tags, fill_prompt(prompt, each)
