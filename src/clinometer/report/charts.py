@@ -120,7 +120,7 @@ def altair_chart(
         raise InputError(
             f"figure {figure.name!r} has nothing to draw: no row of table {table.name!r} has an estimate"
         )
-    return alt.Chart.from_dict(drawn.whole(), validate=False)
+    return alt.Chart.from_dict(drawn.whole())
 
 
 def _without_lone_row(figure: Figure, data: PlotData) -> tuple[Figure, str]:
