@@ -26,7 +26,7 @@ FIGURES = (
     Figure(
         name="category_emotions",
         title="Emotions by category of groups",
-        caption="The mean profile of each category: which share of its groups' attributes has the emotion.",
+        caption="The mean profile of each category: the share of its groups' attributes that has the emotion.",
         table="category_emotions",
         mark="heatmap",
         x="emotion",
@@ -39,8 +39,8 @@ FIGURES = (
         name="negativity",
         title="Groups by the negativity of their attributes",
         caption=(
-            "Right of 0 the attributes are more negative than those of the mean of all groups. Read q before "
-            "calling a group's difference found."
+            "Right of 0, a group's attributes are more negative than the mean of all groups. Check q before you "
+            "call a difference found."
         ),
         table="negativity",
         mark="intervals",
@@ -66,7 +66,7 @@ FIGURES = (
     Figure(
         name="similarity",
         title="How alike the models see the groups",
-        caption="As in the paper's Figure 10. 1: the same relations between groups; compare with by chance.",
+        caption="As in the paper's Figure 10. 1 means the same relations between groups; compare with by_chance.",
         table="similarity",
         mark="heatmap",
         x="model",
@@ -76,7 +76,7 @@ FIGURES = (
     Figure(
         name="shift",
         title="How far tuning moves the emotion profiles",
-        caption="As in the paper's Figure 5: by the amount of text, for each corpus. 0: no change.",
+        caption="As in the paper's Figure 5: by amount of text, for each corpus. 0 means no change.",
         table="shift",
         mark="lines",
         x="amount",
@@ -90,7 +90,7 @@ FIGURES = (
         name="negativity_change",
         title="What tuning does to the negativity of the groups' attributes",
         caption=(
-            "Left of 0 the attributes became less negative (negativity), or the groups more alike in that "
+            "Left of 0, the attributes became less negative (negativity), or the groups more alike "
             "(distance from the mean)."
         ),
         table="negativity_change",
@@ -106,7 +106,7 @@ FIGURES = (
     Figure(
         name="recall_change",
         title="What tuning does to the recall of human stereotypes",
-        caption="Left of 0 the tuned model recalls fewer of them than its base.",
+        caption="Left of 0, the tuned model recalls fewer of them than its base.",
         table="recall_change",
         mark="intervals",
         x="estimate",
@@ -134,7 +134,7 @@ def _by_strength(shift: Figure) -> Figure:
         shift,
         caption=(
             "By λ, the weight of the fairness loss, for each method; control (λ = 0) is the same training without "
-            "it. 0: no change."
+            "it. 0 means no change."
         ),
         color="method",
         row="base",

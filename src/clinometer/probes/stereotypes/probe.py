@@ -19,7 +19,7 @@ from clinometer.probes.stereotypes.words import headlines, notices
 from clinometer.types import Findings, Item, Profile
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # hashable, although two of its fields are mappings
 class Stereotypes:
     """Attributes at "Why are old people so [MASK]?" for 373 social groups, and the emotions in them."""
 
