@@ -4,16 +4,16 @@ import dataclasses
 
 import numpy as np
 import pytest
+from clinometer.probes.stigma.attitudes import MaskedView
+from clinometer.probes.stigma.roster import roster_of
+from clinometer.probes.stigma.tables.change import DIFFERENCE, change_rows
 from fake_attitude import RATINGS, FakeAttitude, FakeClassifier, noise_of
 from fake_records import MemoryRecords, ask, fake_model, plan_for
 from scipy import stats
 
 from clinometer.data.stigma_conditions import load_conditions
 from clinometer.probes.stigma import PROBE, groups
-from clinometer.probes.stigma.attitudes import MaskedView
-from clinometer.probes.stigma.roster import roster_of
 from clinometer.probes.stigma.tables import change as change_table
-from clinometer.probes.stigma.tables.change import DIFFERENCE, change_rows
 
 TUNING = {"base": "given", "method": "embedding", "amount": "10", "attribute": "occupation", "data": "text"}
 ATTITUDE = {"unlikely": "negative", "likely": "positive", "usual": "neutral"}

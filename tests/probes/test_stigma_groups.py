@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
-
-from clinometer.probes.kit.numbers import Numbers
-from clinometer.probes.stigma import groups
 from clinometer.probes.stigma.groups import (
     difference,
     mean_interval,
@@ -14,6 +10,10 @@ from clinometer.probes.stigma.groups import (
     shuffled_p,
     welch_t,
 )
+from scipy import stats
+
+from clinometer.probes.kit.numbers import Numbers
+from clinometer.probes.stigma import groups
 
 STIGMATIZED = np.repeat([True, False], [93, 29])
 

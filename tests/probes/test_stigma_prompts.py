@@ -3,13 +3,13 @@
 from collections import Counter
 
 import pytest
+from clinometer.probes.stigma.prompts import blanks, questions, sample_conditions, statements
 from fake_records import fake_model, plan_for
 
 from clinometer.data.stigma_conditions import load_conditions
 from clinometer.errors import DataError, ModelError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.stigma import PROBE
-from clinometer.probes.stigma.prompts import blanks, questions, sample_conditions, statements
 from clinometer.types import Ask, Classify, Fill
 
 CONDITIONS = """name,verb,singular,stigmatized,condition,category,plural,tense
