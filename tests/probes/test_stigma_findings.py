@@ -1,15 +1,18 @@
 """What the stigma audit concludes: planted leans are found with their size, an even hand stays quiet."""
 
+import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fake_attitude import COVERED, RATINGS, FakeAttitude, FakeChat, FakeClassifier, noise_of
+from fake_attitude import COVERED, RATINGS, FakeAttitude, FakeChat, FakeClassifier, noise_of, row_of, rows_of
 from fake_records import MemoryRecords, ask, fake_model, plan_for
 
 from clinometer.data.stigma_conditions import load_conditions
 from clinometer.metrics import overall_attitude
-from clinometer.probes.stigma import PROBE, summary
+from clinometer.probes.stigma import PROBE, tables
+from clinometer.probes.stigma.words import headlines
 from clinometer.types import ClassifyAnswer, WordAnswer
 
 OURS = {"likely": "positive", "unlikely": "negative", "usual": "irrelevant", "grand": "positive"}
@@ -23,7 +26,7 @@ def ratings(tmp_path_factory):
     path = tmp_path_factory.mktemp("ratings") / "ratings.csv"
     path.write_text(RATINGS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(summary, "load_attitudes", lambda: OURS)
+        patch.setattr(tables, "load_attitudes", lambda: OURS)
         yield str(path)
 
 
@@ -40,16 +43,6 @@ def summarise(ratings):
         return PROBE.findings(plans, records)
 
     return run
-
-
-def rows_of(findings, table, **labels):
-    (found,) = [each for each in findings.tables if each.name == table]
-    return [row for row in found.rows if all(row.labels[name] == value for name, value in labels.items())]
-
-
-def row_of(findings, table, **labels):
-    (row,) = rows_of(findings, table, **labels)
-    return row
 
 
 def stigma_lean(tags):
@@ -287,6 +280,42 @@ def test_a_difference_of_the_groups_is_found_with_its_size(summarise):
     assert "worse for stigmatized conditions" in found.headlines[0]
 
 
+@pytest.mark.parametrize("model", ["one", "three", "five"])  # a masked model, a classifier, a chat model
+@pytest.mark.parametrize(
+    ("estimate", "low", "high", "q", "verdict"),
+    [
+        (0.2, 0.1, 0.3, 0.04, "worse for stigmatized conditions"),
+        (-0.2, -0.3, -0.1, 0.04, "better for stigmatized conditions"),
+        (0.2, -0.1, 0.5, 0.04, "not distinguishable from no difference"),  # the interval holds 0
+        (-0.2, -0.5, 0.1, 0.04, "not distinguishable from no difference"),
+        (0.2, 0.1, 0.3, 0.06, "not distinguishable from no difference"),  # q is too large
+        (-0.2, -0.3, -0.1, 0.06, "not distinguishable from no difference"),
+        (0.2, 0.1, 0.3, math.nan, "not tested"),
+    ],
+)
+def test_a_headline_needs_both_q_and_the_interval(exact, model, estimate, low, high, q, verdict):
+    rows = {caption.name: () for caption in tables.CAPTIONS} | {table.name: table.rows for table in exact.tables}
+    numbers = {"estimate": estimate, "low": low, "high": high, "q": q}
+    rows["difference"] = [dataclasses.replace(row, **numbers) for row in rows["difference"]]
+    chat = SimpleNamespace(model="five", share=lambda reading: 0.25)
+    (said, *_) = [line for line in headlines(rows, [chat]) if line.startswith(f"{model}: ")]
+    assert f"): {verdict}." in said
+
+
+def test_a_condition_stands_out_by_q_and_upwards_only(exact):
+    """Its interval says whether its own prompts agree, which is another question."""
+    rows = {caption.name: () for caption in tables.CAPTIONS} | {table.name: table.rows for table in exact.tables}
+    first, second, third, *others = rows_of(exact, "excess", model="one")
+    rows["excess"] = [
+        dataclasses.replace(first, estimate=0.2, low=-0.1, high=0.5, q=0.04),
+        dataclasses.replace(second, estimate=0.2, low=0.1, high=0.3, q=0.06),
+        dataclasses.replace(third, estimate=-0.2, low=-0.3, high=-0.1, q=0.04),
+        *(dataclasses.replace(row, q=1.0) for row in others),
+    ]
+    (said,) = [line for line in headlines(rows, []) if line.startswith("one: negative words")]
+    assert f"; 1 stands out above the non-stigmatized ones (q < 0.05): {first.labels['condition']}." in said
+
+
 def test_the_correlation_is_found(noisy):
     row = row_of(noisy, "correlation", conditions="all")
     assert row.n == 122
@@ -352,7 +381,7 @@ def test_missing_and_unrated_answers_are_counted_and_left_out(summarise):
     assert any("at 14 of 1932 prompts no word read is rated" in text for text in warnings)
 
 
-def test_low_coverage_is_a_warning_and_stands_in_the_headline(summarise):
+def test_low_coverage_is_a_warning_and_is_in_the_headline(summarise):
     def answer(item):
         return WordAnswer(words=("zyx", "unlikely", "likely"), logprobs=tuple(map(math.log, (0.7, 0.1, 0.1))))
 
@@ -378,7 +407,7 @@ def test_a_few_prompts_with_low_coverage_are_a_warning_that_says_where(summarise
     assert "but rated words" not in found.headlines[0]
 
 
-def test_low_coverage_of_one_model_stands_in_the_headline_of_all(summarise):
+def test_low_coverage_of_one_model_is_in_the_headline_of_all(summarise):
     def answer(item):
         return WordAnswer(words=("zyx", "unlikely", "likely"), logprobs=tuple(map(math.log, (0.7, 0.1, 0.1))))
 
