@@ -282,7 +282,7 @@ def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[Mask
 
 
 def _attitude_differences(found: MaskedAttitudes) -> Iterator[Finding]:
-    gap = difference(found.all_and_each, found.roster.stigmatized, rng=found.rng, draws=found.draws)
+    gap = difference(found.overall_and_by_template, found.roster.stigmatized, rng=found.rng, draws=found.draws)
     for at, template in enumerate((ALL, *found.templates)):
         yield gap.finding((at,), {"model": found.model, "measure": ATTITUDE, "template": template})
 
@@ -290,7 +290,7 @@ def _attitude_differences(found: MaskedAttitudes) -> Iterator[Finding]:
 def _attitude_levels(found: MaskedAttitudes) -> Iterator[Finding]:
     # resampled: conditions; of the baseline: its prompts, one for each distance
     baseline = np.concatenate([present_mean(found.baseline)[None], found.baseline]).T  # (distances, 1 + templates)
-    values = {group: found.all_and_each[members] for group, members in found.roster.members().items()}
+    values = {group: found.overall_and_by_template[members] for group, members in found.roster.members().items()}
     parts = {
         group: mean_interval(of_group, rng=found.rng, draws=found.draws).as_share()
         for group, of_group in (values | {BASELINE: baseline}).items()
