@@ -1,8 +1,6 @@
 """What the stigma audit concludes: planted leans are found with their size, an even hand stays quiet."""
 
-import dataclasses
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from fake_records import MemoryRecords, ask, fake_model, plan_for
 from clinometer.data.stigma_conditions import load_conditions
 from clinometer.metrics import overall_attitude
 from clinometer.probes.stigma import PROBE, tables
-from clinometer.probes.stigma.words import headlines
 from clinometer.types import ClassifyAnswer, WordAnswer
 
 OURS = {"likely": "positive", "unlikely": "negative", "usual": "irrelevant", "grand": "positive"}
@@ -278,42 +275,6 @@ def test_a_difference_of_the_groups_is_found_with_its_size(summarise):
     assert row.q < 0.001
     assert row.n == 122
     assert "worse for stigmatized conditions" in found.headlines[0]
-
-
-@pytest.mark.parametrize("model", ["one", "three", "five"])  # a masked model, a classifier, a chat model
-@pytest.mark.parametrize(
-    ("estimate", "low", "high", "q", "verdict"),
-    [
-        (0.2, 0.1, 0.3, 0.04, "worse for stigmatized conditions"),
-        (-0.2, -0.3, -0.1, 0.04, "better for stigmatized conditions"),
-        (0.2, -0.1, 0.5, 0.04, "not distinguishable from no difference"),  # the interval holds 0
-        (-0.2, -0.5, 0.1, 0.04, "not distinguishable from no difference"),
-        (0.2, 0.1, 0.3, 0.06, "not distinguishable from no difference"),  # q is too large
-        (-0.2, -0.3, -0.1, 0.06, "not distinguishable from no difference"),
-        (0.2, 0.1, 0.3, math.nan, "not tested"),
-    ],
-)
-def test_a_headline_needs_both_q_and_the_interval(exact, model, estimate, low, high, q, verdict):
-    rows = {caption.name: () for caption in tables.CAPTIONS} | {table.name: table.rows for table in exact.tables}
-    numbers = {"estimate": estimate, "low": low, "high": high, "q": q}
-    rows["difference"] = [dataclasses.replace(row, **numbers) for row in rows["difference"]]
-    chat = SimpleNamespace(model="five", share=lambda reading: 0.25)
-    (said, *_) = [line for line in headlines(rows, [chat]) if line.startswith(f"{model}: ")]
-    assert f"): {verdict}." in said
-
-
-def test_a_condition_stands_out_by_q_and_upwards_only(exact):
-    """Its interval says whether its own prompts agree, which is another question."""
-    rows = {caption.name: () for caption in tables.CAPTIONS} | {table.name: table.rows for table in exact.tables}
-    first, second, third, *others = rows_of(exact, "excess", model="one")
-    rows["excess"] = [
-        dataclasses.replace(first, estimate=0.2, low=-0.1, high=0.5, q=0.04),
-        dataclasses.replace(second, estimate=0.2, low=0.1, high=0.3, q=0.06),
-        dataclasses.replace(third, estimate=-0.2, low=-0.3, high=-0.1, q=0.04),
-        *(dataclasses.replace(row, q=1.0) for row in others),
-    ]
-    (said,) = [line for line in headlines(rows, []) if line.startswith("one: negative words")]
-    assert f"; 1 stands out above the non-stigmatized ones (q < 0.05): {first.labels['condition']}." in said
 
 
 def test_the_correlation_is_found(noisy):
