@@ -1,9 +1,9 @@
 """Answers of chat models on the Social Distance Scale: what counts as which score, and what does not."""
 
 import pytest
-from clinometer.probes.stigma.scale import REFUSAL, UNCLEAR, read_answer
 
 from clinometer.data.stigma_prompts import load_prompts
+from clinometer.probes.stigma.answers import REFUSAL, UNCLEAR, read_answer
 
 SCALE = load_prompts().questions[0].options
 
