@@ -398,8 +398,8 @@ def pair_notices(measured: Sequence[AttributeMeasures]) -> Iterator[Notice]:
         if draws < PER_TEST * pairs:
             yield _info(
                 f"{each.model}, {each.asked.name}, {each.scorer}: {pairs} pairs were tested with {draws} "
-                f"shuffles, so a q below {pairs / (draws + 1):.2f} needs several pairs that differ; raise draws to "
-                "see a single one."
+                f"shuffles, so a q below {pairs / (draws + 1):.2f} needs several pairs that differ; raise draws "
+                "to see a single one."
             )
 
 
@@ -441,8 +441,8 @@ def human_notices(options: Options, answers: Sequence[ModelAnswers]) -> Iterator
         if missing:
             file = PurePath(ratings.file).name
             yield _warning(
-                f"{len(missing)} of the {len(ratings.sentences)} sentences of {file} were not written in this run; "
-                "repeat it with the seed, models and options of the run they were exported from."
+                f"{len(missing)} of the {len(ratings.sentences)} sentences of {file} were not written in this "
+                "run; repeat it with the seed, models and options of the run they were exported from."
             )
 
 

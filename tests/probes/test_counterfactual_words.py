@@ -1,14 +1,15 @@
 """What is said of many checkpoints: which did more than the control, and of each the least that must be said."""
 
-from types import SimpleNamespace
+import math
 
 import pytest
 from fake_generator import rows_of
 from fake_mitigation import BASE, Writer, as_given, checkpoint, concluded
 
-from clinometer.probes.counterfactual import shuffles
-from clinometer.probes.counterfactual.mitigation_overview import overview
-from clinometer.probes.counterfactual.told import ALIKE, HIGHER, LOWER, UNKNOWN
+from clinometer.probes.counterfactual import measures
+from clinometer.probes.counterfactual.measures import Checkpoint
+from clinometer.probes.counterfactual.words import CheckpointResults, checkpoint_headlines, overview
+from clinometer.types import Finding
 
 LEAN = {"red": 0.9, "blue": 0.1}
 
@@ -16,7 +17,7 @@ LEAN = {"red": 0.9, "blue": 0.1}
 @pytest.fixture(autouse=True)
 def quick_verdicts(monkeypatch):
     """The verdict at ε takes most of the time, and nothing here asks about it."""
-    monkeypatch.setattr(shuffles, "WORST_DRAWS", 9)
+    monkeypatch.setattr(measures, "WORST_DRAWS", 9)
 
 
 def test_of_many_checkpoints_is_said_in_short_which_of_them_did_more_than_training(tmp_path):
@@ -40,11 +41,11 @@ def test_of_many_checkpoints_is_said_in_short_which_of_them_did_more_than_traini
     (row,) = rows_of(found, "reduction", model="control-0", measure="I.F.", scorer="one")
     share = f"reduced by {row.estimate:.0f} % (95 % interval {row.low:.0f} to {row.high:.0f} %) according to one,"
     assert control.startswith(f"control, λ = 0 (control-0), colour: excess of I.F. {share} reduced by")
-    assert "Beside the control" not in control
-    assert "S.S. +" in control  # beside the model as given
+    assert "Compared with the control" not in control
+    assert "S.S. +" in control  # compared with the model as given
     assert last.startswith("sentiment, λ = 10 (sentiment-10), colour: excess of I.F. increased by ")
-    assert ". Beside the control I.F. is higher according to one and two; perplexity " in last
-    assert "S.S. −" in last  # beside the control: above that of the model as given
+    assert ". Compared with the control, I.F. is higher according to one and two; perplexity " in last
+    assert "S.S. −" in last  # compared with the control, but above that of the model as given
     assert not any("reduced by -" in line or "by −" in line for line in found.headlines)
 
 
@@ -53,9 +54,7 @@ def test_many_checkpoints_without_a_control_or_a_change(tmp_path):
     found = concluded(tmp_path, [(as_given(), Writer(LEAN)), *models], samples=60)
     first, *each = found.headlines[-5:]
     assert first == "given, colour: I.F. is measurably lower than before by every scorer in 0 of 4 checkpoints."
-    assert all(
-        line.count("no measurable change (95 % interval ") == 2 and "% taken away)" in line for line in each
-    )
+    assert all(line.count("no measurable change (95 % interval ") == 2 and "% removed)" in line for line in each)
 
 
 def test_many_checkpoints_of_an_even_model_and_one_without_texts(tmp_path):
@@ -67,33 +66,52 @@ def test_many_checkpoints_of_an_even_model_and_one_without_texts(tmp_path):
     assert "no measurable change" not in found.headlines[-1]
 
 
-def told(method, strength, *, base="m", attribute="colour", model="", **verdicts):
-    """What the overview reads of a checkpoint; verdicts of two scorers: l(ower), h(igher), a(like), u(nknown)."""
-    words = {"l": LOWER, "h": HIGHER, "a": ALIKE, "u": UNKNOWN}
-    found = {
-        against: dict(zip(("one", "two"), map(words.get, said), strict=True)) for against, said in verdicts.items()
-    }
-    return SimpleNamespace(
-        base=base,
-        model=model or f"{method}-{strength}",
-        chosen=SimpleNamespace(name="colour"),
-        tuned=SimpleNamespace(method=method, attribute=attribute),
-        strength=strength,
-        name=f"{method}, λ = {strength}",
-        verdicts=lambda against: found.get(against, {}),
+# low, high and q of a change of I.F.: l(ower), h(igher), a(like), u(nknown); and what only one clause of the rule
+# refuses: the interval leaves out 0 but q is large (q), q is small but the interval holds 0 (i)
+TESTS = {
+    "l": (-0.2, -0.1, 0.01),
+    "h": (0.1, 0.2, 0.01),
+    "a": (-0.1, 0.1, 0.5),
+    "u": (math.nan, math.nan, math.nan),
+    "q": (-0.2, -0.1, 0.2),
+    "i": (-0.2, 0.1, 0.01),
+}
+
+
+def made(method, strength, *, attribute="colour", model="", **tests):
+    """A checkpoint and what two scorers find, against the models that `tests` names: one letter of TESTS each."""
+    return CheckpointResults(
+        checkpoint=Checkpoint(
+            name=model or f"{method}-{strength}",
+            base_name="m",
+            model=1,
+            base=0,
+            control=None,
+            method=method,
+            strength=strength,
+            attribute=attribute,
+        ),
+        attribute="colour",
+        comparisons=(),
+        tests=[
+            Finding(labels={"scorer": scorer, "against": against}, estimate=-0.1, low=low, high=high, q=q)
+            for against, letters in tests.items()
+            for scorer, (low, high, q) in zip(("one", "two"), map(TESTS.get, letters), strict=True)
+        ],
+        costs=(),
     )
 
 
 def test_an_overview_sorts_checkpoints_by_what_the_scorers_say():
     given = [
-        told("control", "0", before="la"),
-        *(told("embedding", str(10**i), before="ll", control=said) for i, said in enumerate(("ll", "la", "lh"))),
+        made("control", "0", before="la"),
+        *(made("embedding", str(10**i), before="ll", control=said) for i, said in enumerate(("ll", "la", "lh"))),
         *(
-            told("sentiment", str(10**i), before="ll", control=said)
+            made("sentiment", str(10**i), before="ll", control=said)
             for i, said in enumerate(("ha", "aa", "uu", "ua"))
         ),
-        told("sentiment", "9", before="uu"),
-        told("causal-lm", "1", attribute="", before="aa"),
+        made("sentiment", "9", before="uu"),
+        made("causal-lm", "1", attribute="", before="aa"),
     ]
     assert overview(given) == (
         "m, colour: I.F. is measurably lower than before by every scorer in 7 of 8 checkpoints and in 0 of 1 "
@@ -107,17 +125,35 @@ def test_an_overview_sorts_checkpoints_by_what_the_scorers_say():
 
 
 def test_an_overview_names_what_method_and_strength_do_not_tell_apart():
-    given = [told("control", "0", before="ll")]
-    given += [told("embedding", "10", model=f"seed-{i}", before="ll", control="ll") for i in range(3)]
+    given = [made("control", "0", before="ll")]
+    given += [made("embedding", "10", model=f"seed-{i}", before="ll", control="ll") for i in range(3)]
     assert overview(given).endswith("Lower than the control's by every scorer: seed-0; seed-1; seed-2.")
 
 
 def test_an_overview_of_controls_and_of_other_trainings():
     said = "m, colour: I.F. is measurably lower than before by every scorer in"
-    seeds = [told("control", "0", model=f"seed-{i}", before=verdicts) for i, verdicts in enumerate(("ll", "aa"))]
+    seeds = [made("control", "0", model=f"seed-{i}", before=verdicts) for i, verdicts in enumerate(("ll", "aa"))]
     assert overview(seeds * 2) == f"{said} 2 of 4 controls."
-    shares = [told("causal-lm", share, attribute="", before="aa") for share in ("0.1", "0.5", "1")]
+    shares = [made("causal-lm", share, attribute="", before="aa") for share in ("0.1", "0.5", "1")]
     assert overview([*seeds[:1], *shares]) == f"{said} 0 of 3 checkpoints and in 1 of 1 controls."
+
+
+@pytest.mark.parametrize("clause", ["q", "i"])
+def test_what_one_clause_of_the_rule_refuses_is_not_called_lower(clause):
+    """q below 0.05 and an interval without 0: either one alone is not enough for any headline."""
+    said = "m, colour: I.F. is measurably lower than before by every scorer in 0 of 1 checkpoints and in 0 of 1 "
+    said += "controls"
+    given = [
+        made("control", "0", before=clause * 2),
+        made("embedding", "1", before=clause * 2, control=clause * 2),
+    ]
+    assert overview(given) == f"{said}. Not measurably different from the control's: embedding, λ = 1."
+    _, line = checkpoint_headlines(given)
+    assert line.endswith("I.F. is not measurably different according to one and two.")
+    assert made("embedding", "1", before=f"l{clause}").verdicts("before") == {
+        "one": "is lower",
+        "two": "is not measurably different",
+    }
 
 
 def test_checkpoints_of_two_models_are_told_apart(tmp_path):
