@@ -110,7 +110,8 @@ class RatedSentences:
         longest = max(1, *map(len, cells))
         scores = np.array([cell + [math.nan] * (longest - len(cell)) for cell in cells])
         scores = scores.reshape(*asked.shape, longest)
-        return scores[(~np.isnan(scores[:, :, 0])).sum(axis=1) >= 2]
+        enough: Floats = scores[(~np.isnan(scores[:, :, 0])).sum(axis=1) >= 2]
+        return enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +270,7 @@ def _mentioned(texts: pl.DataFrame, asked: AskedAttribute) -> RelevanceCounts:
 def _counts(asked: AskedAttribute, measure: str, by: str, number: Ints, counted: Bools) -> RelevanceCounts:
     """Sum over the continuations of each prefix; `number` is that of the prefix among those of the attribute."""
     hits, texts = (
-        np.bincount(number, weights=each.astype(np.float64), minlength=len(asked.numbers)).reshape(asked.shape)
+        np.bincount(number, each.astype(np.float64), len(asked.numbers)).astype(np.float64).reshape(asked.shape)
         for each in (counted, np.ones_like(counted))
     )
     return RelevanceCounts(asked=asked, measure=measure, by=by, hits=hits, texts=texts)

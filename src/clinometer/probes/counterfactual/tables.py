@@ -276,7 +276,7 @@ def word_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> I
         for pair in (pairs[at] for at in order):
             for value, other in (pair, pair[::-1]):
                 for rank, found in enumerate(distinct_words(counts[value], counts[other], n=WORDS), start=1):
-                    labels = {
+                    labels: dict[str, Label] = {
                         "model": answers.model,
                         "attribute": asked.name,
                         "value": value,
@@ -299,7 +299,7 @@ def text_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> I
         for sample in range(min(SHOWN_SAMPLES, answers.options.samples)):
             for prefix in (each for each in asked.prefixes if each.template == template):
                 text = text_of[prefix.number, sample]
-                labels = {
+                labels: dict[str, Label] = {
                     "model": answers.model,
                     "attribute": asked.name,
                     "sample": sample,
@@ -346,7 +346,7 @@ def human_fairness_rows(answers: ModelAnswers) -> Iterator[Finding]:
                 draws = pair_draws(scores, answers.options.draws)
                 found = fairness_null(scores, rng=rng, draws=draws).individual
                 rounded = {"by_chance": round(float(found.null), 4), "excess": round(float(found.excess), 4)}
-                labels = {"model": answers.model, "attribute": asked.name, **rounded}
+                labels: dict[str, Label] = {"model": answers.model, "attribute": asked.name, **rounded}
                 yield _row(labels, found.estimate, p=found.p, n=_texts(scores))
 
 
@@ -406,24 +406,25 @@ def _measures(each: Comparison) -> Iterator[tuple[str, Change, Change, Reduction
 
 def cost_rows(checkpoint: Checkpoint, answers: Sequence[ModelAnswers]) -> Iterator[Finding]:
     """Yield the ratio of perplexities and the differences of S.S. and S.S.c of one checkpoint."""
+
+    def row(cost: Cost, against: str, guard: str, of: str, by: str, quantity: str) -> Finding:
+        about = {"against": against, "guard": guard, "of": of, "by": by, "quantity": quantity}
+        values = {"before": round(cost.before, 4), "after": round(cost.after, 4)}
+        labels = {**checkpoint.labels, **about, **values}
+        return _row(labels, cost.estimate, cost.low, cost.high, p=cost.p, n=cost.n)
+
     new = answers[checkpoint.model]
     draws = new.options.draws
     for against, number in checkpoint.against.items():
         old = answers[number]
         rng = model_rng(new.seed, f"{new.model}\0costs\0{against}")
-        found: list[tuple[dict[str, Label], Cost]] = []
         if old.passages is not None and new.passages is not None:
             for part in new.passages.parts:
                 cost = perplexity_cost(old.passages, new.passages, part, rng=rng, draws=draws)
-                found.append(({"guard": PERPLEXITY, "of": part, "by": "passages", "quantity": RATIO}, cost))
+                yield row(cost, against, PERPLEXITY, part, "passages", RATIO)
         for before, after in zip(old.relevance, new.relevance, strict=True):
             cost = relevance_cost(before, after, rng=rng, draws=draws)
-            about = {"guard": after.measure, "of": after.asked.name, "by": after.by, "quantity": DIFFERENCE}
-            found.append((about, cost))
-        for about, cost in found:
-            labels = {**checkpoint.labels, "against": against, **about}
-            labels |= {"before": round(cost.before, 4), "after": round(cost.after, 4)}
-            yield _row(labels, cost.estimate, cost.low, cost.high, p=cost.p, n=cost.n)
+            yield row(cost, against, after.measure, after.asked.name, after.by, DIFFERENCE)
 
 
 def mitigation_rows(
