@@ -27,7 +27,7 @@ def quick_verdicts(monkeypatch):
 
 
 def headlines_of(excess, differences=()):
-    """What is said of red and blue, from (excess, q) by each scorer, and (of red, q) for each value's difference."""
+    """What is said of red and blue, from (excess, q) and (difference of red, q) by each scorer."""
     about = {"attribute": "colour", "measure": "I.F."}
     scorers = ("one", "two")
     fairness = [

@@ -131,12 +131,12 @@ class ModelAnswers:
     def word_counts(self, asked: AskedAttribute) -> dict[str, Counter[str]]:
         """Count the words in the texts about each value of an attribute."""
         number, texts = _written(self.texts, asked)
-        words = texts.str.to_lowercase().str.extract_all(_WORD)
-        of_value = number % len(asked.values)
-        return {
-            value: Counter(chain.from_iterable(words.filter(of_value == at).to_list()))
-            for at, value in enumerate(asked.values)
-        }
+        counts = {}
+        for at, value in enumerate(asked.values):
+            mine = texts.filter(number % len(asked.values) == at)
+            words = mine.str.to_lowercase().str.extract_all(_WORD)
+            counts[value] = Counter(chain.from_iterable(words.to_list()))
+        return counts
 
     def rated(self, ratings: Ratings) -> RatedSentences:
         """Find the rated sentences among what the model wrote."""

@@ -14,10 +14,12 @@ import numpy as np
 
 from clinometer.metrics import (
     AgainstChance,
+    Change,
     ExcessInterval,
     FairnessInterval,
     FairnessNull,
     PairedChange,
+    Reduction,
     above_threshold,
     epsilon_fair,
     fairness_interval,
@@ -41,6 +43,7 @@ _Z = 1.959964  # of a 95 % interval
 _BATCH = 4_000_000  # scores held at a time
 _TIE = 1e-12
 
+INDIVIDUAL, GROUP, DISPARITY = "I.F.", "G.F.", "demographic disparity"
 AS_GIVEN, CONTROL, BEFORE = "as given", "control", "before"
 METHODS = (AS_GIVEN, CONTROL, "embedding", "sentiment")  # the order in which tables and charts name them
 ABSENT = "–"
@@ -69,6 +72,15 @@ class AttributeMeasures:
     def labels(self) -> dict[str, Label]:
         """What every table begins with."""
         return {"model": self.model, "attribute": self.asked.name, "scorer": self.scorer}
+
+    @property
+    def measures(self) -> tuple[tuple[str, AgainstChance, ExcessInterval], ...]:
+        """The name of each measure of all values, its value and chance, and its interval."""
+        return (
+            (INDIVIDUAL, self.null.individual, self.interval.individual),
+            (GROUP, self.null.group, self.interval.group),
+            (DISPARITY, self.disparity, self.disparity_interval),
+        )
 
 
 def measure(answers: ModelAnswers, *, single_pairs: bool = True) -> tuple[AttributeMeasures, ...]:
@@ -164,7 +176,7 @@ def against_whole(scores: Floats, *, rng: np.random.Generator, draws: int) -> Nu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonVerdict:
-    """Equation 2 at one ε, beside what chance gives; NaN where nothing could be compared."""
+    """Equation 2 at one ε, and what chance gives; NaN where nothing could be compared."""
 
     fair: bool
     compared: int
@@ -261,7 +273,7 @@ class Checkpoint:
 
     @property
     def labels(self) -> dict[str, Label]:
-        """What says of which checkpoint a row is."""
+        """Which checkpoint a row is about."""
         return {"model": self.name, "method": self.method, "strength": self.strength}
 
     @property
@@ -338,6 +350,15 @@ class Comparison:
         """What the tables of changes begin with."""
         about: dict[str, Label] = {"attribute": self.asked.name, "scorer": self.scorer, "against": self.against}
         return self.checkpoint.labels | about
+
+    @property
+    def measures(self) -> tuple[tuple[str, Change, Change, Reduction], ...]:
+        """The name of each measure, its change as measured and of the excess, and how much of that is gone."""
+        found = self.change
+        return (
+            (INDIVIDUAL, found.individual, found.individual_excess, found.individual_reduction),
+            (GROUP, found.group, found.group_excess, found.group_reduction),
+        )
 
 
 def compare(checkpoint: Checkpoint, answers: Sequence[ModelAnswers]) -> Iterator[Comparison]:

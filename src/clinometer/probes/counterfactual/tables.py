@@ -12,9 +12,7 @@ import polars as pl
 
 from clinometer.metrics import (
     AgainstChance,
-    Change,
     ExcessInterval,
-    Reduction,
     distinct_words,
     fairness_interval,
     fairness_null,
@@ -29,6 +27,8 @@ from clinometer.probes.counterfactual.answers import (
 from clinometer.probes.counterfactual.measures import (
     ABSENT,
     AS_GIVEN,
+    GROUP,
+    INDIVIDUAL,
     AttributeMeasures,
     Checkpoint,
     Comparison,
@@ -49,7 +49,6 @@ from clinometer.probes.kit import Floats, Label, model_rng, select, with_q
 from clinometer.stats import cluster_bootstrap, pairwise_kappa, pearson_interval, share_interval
 from clinometer.types import Finding, ModelInfo
 
-INDIVIDUAL, GROUP, DISPARITY = "I.F.", "G.F.", "demographic disparity"
 MEASURED, CHANCE, EXCESS = "measured", "by chance", "excess"
 ALL_TEMPLATES, ALL_VALUES = "all templates", "all values"
 THIS, EVERYTHING = "this value", "everything"
@@ -97,11 +96,7 @@ def fairness_rows(measured: Sequence[AttributeMeasures]) -> list[Finding]:
     def rows() -> Iterator[Finding]:
         for each in measured:
             n = _texts(each.scores)
-            for name, chance, interval in (
-                (INDIVIDUAL, each.null.individual, each.interval.individual),
-                (GROUP, each.null.group, each.interval.group),
-                (DISPARITY, each.disparity, each.disparity_interval),
-            ):
+            for name, chance, interval in each.measures:
                 whole, by_chance, excess = (
                     {**each.labels, "measure": name, "quantity": quantity}
                     for quantity in (MEASURED, CHANCE, EXCESS)
@@ -145,7 +140,7 @@ def subgroup_rows(each: AttributeMeasures) -> list[Finding]:
 
 
 def template_rows(each: AttributeMeasures) -> list[Finding]:
-    """Return I.F. within every template; intervals leave out samples, for there is one template; q over them."""
+    """Return I.F. within every template; intervals leave out samples, because there is one template."""
     return with_q(
         _distance(
             {**each.labels, "template": template},
@@ -211,14 +206,20 @@ def distribution_rows(each: AttributeMeasures) -> Iterator[Finding]:
         for name in attribute.subgroups
     }
     shown |= {value: each.scores[:, at] for at, value in enumerate(each.asked.values)}
+    whole = _at_most(each.scores)
     for value, scores in shown.items():
-        for line, shown_scores in ((THIS, scores), (EVERYTHING, each.scores)):
-            known = np.sort(shown_scores[~np.isnan(shown_scores)])
-            n = len(known)
-            below = np.searchsorted(known, np.array(GRID) + 1e-9, side="right")
-            for score, count in zip(GRID, below.tolist(), strict=True):
+        for line, counts in ((THIS, _at_most(scores)), (EVERYTHING, whole)):
+            n = counts[-1]  # no score is above 1
+            for score, count in zip(GRID, counts, strict=True):
                 labels = {**each.labels, "value": value, "line": line, "score": score}
                 yield _share(labels, count / n if n else math.nan, n)
+
+
+def _at_most(scores: Floats) -> list[int]:
+    """Count the texts with at most each score of the grid."""
+    known = np.sort(scores[~np.isnan(scores)])
+    counts: list[int] = np.searchsorted(known, np.array(GRID) + 1e-9, side="right").tolist()
+    return counts
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -339,9 +340,11 @@ def correlation_rows(answers: ModelAnswers) -> list[Finding]:
 def human_fairness_rows(answers: ModelAnswers) -> Iterator[Finding]:
     """Yield I.F. from human scores, of the templates in which two values or more have enough sentences."""
     for ratings in read_ratings(answers.options):
-        for asked in answers.attributes if ratings.question == SENTIMENT else ():
-            scores = answers.rated(ratings).scores_of(asked)
-            if len(scores):
+        if ratings.question != SENTIMENT:
+            continue
+        rated = answers.rated(ratings)
+        for asked in answers.attributes:
+            if len(scores := rated.scores_of(asked)):
                 rng = model_rng(answers.seed, f"{answers.model}\0{asked.name}\0people")
                 draws = pair_draws(scores, answers.options.draws)
                 found = fairness_null(scores, rng=rng, draws=draws).individual
@@ -363,7 +366,7 @@ def change_rows(comparisons: Sequence[Comparison]) -> list[Finding]:
 
     def rows(against: str) -> Iterator[Finding]:
         for each in comparisons:
-            for measure, whole, excess, reduction in _measures(each) if each.against == against else ():
+            for measure, whole, excess, reduction in each.measures if each.against == against else ():
                 # the p-value of the excess alone is corrected: that of the measured value asks the same again
                 for quantity, found, reduced_by, p in (
                     (MEASURED, whole, math.nan, math.nan),
@@ -387,7 +390,7 @@ def change_rows(comparisons: Sequence[Comparison]) -> list[Finding]:
 def reduction_rows(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
     """Yield how much of the excess before is gone, in percent."""
     for each in comparisons:
-        for measure, _, excess, found in _measures(each):
+        for measure, _, excess, found in each.measures:
             labels = {
                 **each.labels,
                 "measure": measure,
@@ -395,13 +398,6 @@ def reduction_rows(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
                 "excess_after": round(excess.after, 4),
             }
             yield _row(labels, 100 * found.share, 100 * found.low, 100 * found.high, n=each.n)
-
-
-def _measures(each: Comparison) -> Iterator[tuple[str, Change, Change, Reduction]]:
-    """Yield I.F. and G.F.: the name, the change as measured and of the excess, and how much of that is gone."""
-    found = each.change
-    yield INDIVIDUAL, found.individual, found.individual_excess, found.individual_reduction
-    yield GROUP, found.group, found.group_excess, found.group_reduction
 
 
 def cost_rows(checkpoint: Checkpoint, answers: Sequence[ModelAnswers]) -> Iterator[Finding]:

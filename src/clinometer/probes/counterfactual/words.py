@@ -15,6 +15,7 @@ from clinometer.probes.counterfactual.measures import (
     BEFORE,
     CONTROL,
     FEWEST_TEMPLATES,
+    INDIVIDUAL,
     PER_TEST,
     AttributeMeasures,
     Checkpoint,
@@ -26,7 +27,7 @@ from clinometer.probes.counterfactual.questions import (
     AskedAttribute,
     read_ratings,
 )
-from clinometer.probes.counterfactual.tables import ALL_TEMPLATES, DIFFERENCE, EXCESS, INDIVIDUAL, MEASURED
+from clinometer.probes.counterfactual.tables import ALL_TEMPLATES, DIFFERENCE, EXCESS, MEASURED
 from clinometer.probes.kit import LEVEL, Label, is_found, percent, q_value, select, signed, written
 from clinometer.probes.kit.before_after import missing_base_notice
 from clinometer.probes.kit.words import NO_INTERVAL
