@@ -15,12 +15,11 @@ from scipy.stats import chisquare
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from clinometer.errors import ModelError, RequestError
-from clinometer.models import causal, decoder, static_sampling
-from clinometer.models.draw import draw, levels_of
 from clinometer.models.load import load_model
-from clinometer.models.philox import key_of, uniforms
+from clinometer.models.local import causal
+from clinometer.models.local.fast import decoder, static
+from clinometer.models.local.fast.draw import draw, key_of, levels_of, pieces_of, uniforms
 from clinometer.models.protocols import METHODS, CanContinue, CanLaunch, CanSample, CanScore
-from clinometer.models.rows import pieces_of
 from clinometer.types import Embed, LogLikelihood, ModelSpec, NextWord, Sample
 from tests.models.installed import need
 from tests.models.tiny import CAUSAL, WINDOW
@@ -408,7 +407,7 @@ def test_a_text_on_which_rounding_decides_does_not_make_a_model_slow(unsteady, a
     logits = expected + 1e-6
     logits[unsteady] += 20 * torch.arange(100)
     places = 2 + torch.arange(32) % 4  # of eight texts with the step at one place, two may differ
-    assert static_sampling._agree(logits, expected, places, eps=2**-7) == agrees
+    assert static._agree(logits, expected, places, eps=2**-7) == agrees
 
 
 @pytest.mark.parametrize("window", [4, 5, 64])
@@ -416,12 +415,12 @@ def test_a_model_is_tried_out_at_several_places_within_its_window(tiny_folder, w
     config = transformers.AutoConfig.from_pretrained(tiny_folder("gpt2"))
     config.n_positions = window
     network = transformers.GPT2LMHeadModel(config).eval()
-    tried, places = static_sampling._random_texts(decoder.Decoder(network))
+    tried, places = static._random_texts(decoder.Decoder(network))
     assert tried.shape == (32, min(window, 6))
     assert set(places.tolist()) == set(range(2, min(window, 6)))
     assert 400 < int(tried.max()) < config.vocab_size
     network.resize_token_embeddings(50)  # tokens it reads are those it has vectors for
-    assert int(static_sampling._random_texts(decoder.Decoder(network))[0].max()) < 50
+    assert int(static._random_texts(decoder.Decoder(network))[0].max()) < 50
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -430,7 +429,7 @@ def test_a_model_is_tried_out_at_several_places_within_its_window(tiny_folder, w
 def test_a_family_that_steps_wrongly_in_fixed_places_is_sampled_plainly(
     folder_of, family, dtype, mistake, monkeypatch, caplog
 ):
-    run = static_sampling.StaticSampler._run
+    run = static.StaticSampler._run
 
     def wrongly(self, storage, **options):
         if mistake == "places":
@@ -442,7 +441,7 @@ def test_a_family_that_steps_wrongly_in_fixed_places_is_sampled_plainly(
                 held[:] = held.roll(1, dims=0)
         return run(self, storage, **options)
 
-    monkeypatch.setattr(static_sampling.StaticSampler, "_run", wrongly)
+    monkeypatch.setattr(static.StaticSampler, "_run", wrongly)
     model = load_model(ModelSpec(name=str(folder_of(family)), dtype=dtype), device="cpu")
     with caplog.at_level("DEBUG", logger="clinometer"):
         assert (model._sampler._static is None) == bool(mistake)
@@ -543,7 +542,7 @@ def test_a_slow_tokenizer_gives_the_same_texts(model, monkeypatch):
 def test_what_is_launched_equals_what_is_answered(model):
     batch = [Sample(prefix=text, n=3, max_new_tokens=5) for text in TEXTS[:3]]
     assert isinstance(model, CanLaunch)
-    assert not model.works_alone
+    assert not model.runs_in_background
     assert model.launch(batch)() == model.sample(batch)
     words = [NextWord(text=text, words=WORDS) for text in TEXTS]
     same(model.launch(words)(), model.next_word(words))

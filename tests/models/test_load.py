@@ -13,17 +13,10 @@ import torch
 import transformers
 
 from clinometer.errors import ModelError
+from clinometer.models.files import config_checksum, tokenizer_checksum, weights_checksum
 from clinometer.models.load import kind_of, load_model
-from clinometer.models.source import (
-    ModelSource,
-    code_checksum,
-    config_checksum,
-    pick_device,
-    resolve,
-    tokenizer_checksum,
-    torch_dtype,
-    weights_checksum,
-)
+from clinometer.models.local.loading import code_checksum, pick_device, torch_dtype
+from clinometer.models.providers.local import ModelSource, resolve
 from clinometer.types import ModelSpec
 
 

@@ -27,8 +27,9 @@ from clinometer.types import (
 class Model(Protocol):
     """Every adapter: who it is, and what a request costs.
 
-    The capability methods below take one batch that fits in memory and answer it in order. Sorting, batching,
-    splitting and retrying are the engine's.
+    The capability methods below take one batch, requests of one kind that fit in memory, and answer it in order. A
+    batch may be any Sequence: a list, a tuple, or columns that make each request when it is read. Sorting,
+    batching, splitting and retrying are up to the engine.
     """
 
     @property
@@ -41,15 +42,15 @@ class Model(Protocol):
 
 @runtime_checkable
 class CanLaunch(Protocol):
-    """Adapters that can begin a batch before the answers of the one before are read."""
+    """Adapters that can begin a batch before the answers to the previous one are read."""
 
     @property
-    def works_alone(self) -> bool:
-        """Whether the device goes on by itself meanwhile (a GPU); if not, `launch` is as good as done."""
+    def runs_in_background(self) -> bool:
+        """Whether the device computes by itself after `launch` (a GPU); if not, `launch` does all the work."""
         ...
 
     def launch(self, batch: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
-        """Begin a batch; what is returned waits for its answers."""
+        """Begin a batch; the function that is returned waits for its answers."""
         ...
 
 

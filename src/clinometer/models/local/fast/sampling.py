@@ -16,10 +16,18 @@ import torch
 from torch import Tensor
 
 from clinometer.errors import ModelError, RequestError
-from clinometer.models.decoder import Decoder
-from clinometer.models.draw import NOT_A_NUMBER, draw, levels_of
-from clinometer.models.rows import Prompt, Rows, distinct, pieces_of, sort_of
-from clinometer.models.static_sampling import StaticSampler
+from clinometer.models.local.fast.decoder import Decoder
+from clinometer.models.local.fast.draw import (
+    NOT_A_NUMBER,
+    Prompt,
+    Rows,
+    distinct,
+    draw,
+    levels_of,
+    pieces_of,
+    sort_of,
+)
+from clinometer.models.local.fast.static import StaticSampler
 
 _ROWS = {"cpu": 128}  # samples that run at a time the plain way
 _ROWS_ELSEWHERE = 1_024

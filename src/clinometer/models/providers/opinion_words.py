@@ -1,4 +1,4 @@
-"""The opinion-word scorer: p/(p + n) over the positive and negative words of a text. Needs no torch."""
+"""Opens the opinion-word scorer: p/(p + n) over the positive and negative words of a text. Needs no torch."""
 
 from __future__ import annotations
 
@@ -16,6 +16,31 @@ NAME = "builtin:opinion-words"
 
 # letters and digits with apostrophes and hyphens inside: "don't", "well-made"
 _WORDS = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
+
+
+@final
+class OpinionWordScorers:
+    """The provider of `builtin:opinion-words` (VADER's words) and `builtin:opinion-words:FOLDER` (Hu & Liu's)."""
+
+    name = "opinion words"
+
+    def claims(self, name: str) -> bool:
+        """Tell whether a name is that of the scorer, with or without a folder."""
+        return name == NAME or name.startswith(f"{NAME}:")
+
+    def check(self, spec: ModelSpec) -> None:
+        """Raise DataError where the word lists cannot be read."""
+        self.load(spec, device="cpu")
+
+    def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Return what the scorer can be asked."""
+        return ("classify",)
+
+    def load(self, spec: ModelSpec, *, device: str) -> OpinionWordModel:
+        """Read the word lists; they need no device."""
+        folder = spec.name.removeprefix(NAME).removeprefix(":")
+        words = read_opinion_words(folder) if folder else vader_opinion_words()
+        return OpinionWordModel(words, name=spec.name)
 
 
 @final
@@ -43,12 +68,6 @@ class OpinionWordModel:
             code="1",  # raised when the same words would be counted otherwise
             settings={"lexicon": words.source},
         )
-
-    @classmethod
-    def open(cls, spec: ModelSpec) -> OpinionWordModel:
-        """Open `builtin:opinion-words` (VADER's words) or `builtin:opinion-words:FOLDER` (a Hu & Liu pair)."""
-        folder = spec.name.removeprefix(NAME).removeprefix(":")
-        return cls(read_opinion_words(folder) if folder else vader_opinion_words(), name=spec.name)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return 1 for each text: counting words costs no memory."""

@@ -20,10 +20,10 @@ from transformers import BertModel
 
 from clinometer.errors import RequestError
 from clinometer.models.builtin import folder_of
-from clinometer.models.source import ModelSource, code_checksum, resolve, tokenizer_checksum, weights_checksum
-from clinometer.models.text import pad
-from clinometer.models.tokens import Tokens, load_tokenizer
-from clinometer.models.weights import load_weights
+from clinometer.models.files import config_checksum, tokenizer_checksum, weights_checksum
+from clinometer.models.local.loading import code_checksum, load_tokenizer, load_weights
+from clinometer.models.local.text import Tokens, pad
+from clinometer.models.providers.local import ModelSource, resolve
 from clinometer.types import Classify, ClassifyAnswer, ModelInfo, ModelSpec, Request
 
 NAME = "builtin:sentiment"
@@ -158,7 +158,6 @@ def _merge(encoder: Any, adapter: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _info(source: ModelSource, folder: Path, encoder: Any, recipe: Recipe) -> ModelInfo:
     both = weights_checksum(source.folder) + weights_checksum(folder)
-    settings = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
     return ModelInfo(
         name=NAME,
         kind="classifier",
@@ -170,5 +169,5 @@ def _info(source: ModelSource, folder: Path, encoder: Any, recipe: Recipe) -> Mo
         code=code_checksum(),
         parameters=encoder.num_parameters(),
         window=recipe.length,
-        settings={"config": settings, "neutral_band": "{:g} to {:g}".format(*recipe.neutral_band)},
+        settings={"config": config_checksum(folder), "neutral_band": "{:g} to {:g}".format(*recipe.neutral_band)},
     )

@@ -10,10 +10,9 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from clinometer.errors import ModelError, RequestError, nearest
-from clinometer.models.source import ModelSource, describe
-from clinometer.models.text import window_of
-from clinometer.models.tokens import Tokens, load_tokenizer
-from clinometer.models.weights import load_weights
+from clinometer.models.local.loading import describe, load_tokenizer, load_weights
+from clinometer.models.local.text import Tokens, window_of
+from clinometer.models.providers.local import ModelSource
 from clinometer.types import Classify, ClassifyAnswer, ModelInfo, ModelSpec, Request
 
 CLASSES = ("negative", "neutral", "positive")

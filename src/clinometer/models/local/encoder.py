@@ -12,12 +12,10 @@ import torch
 from torch import Tensor
 from transformers import AutoModel
 
-from clinometer.errors import ModelError, RequestError
-from clinometer.models.reasons import reason
-from clinometer.models.source import ModelSource, describe
-from clinometer.models.text import window_of
-from clinometer.models.tokens import Tokens, load_tokenizer
-from clinometer.models.weights import load_weights
+from clinometer.errors import ModelError, RequestError, reason
+from clinometer.models.local.loading import describe, load_tokenizer, load_weights
+from clinometer.models.local.text import Tokens, window_of
+from clinometer.models.providers.local import ModelSource
 from clinometer.types import Embed, EmbedAnswer, ModelInfo, ModelSpec, Request
 
 
