@@ -84,7 +84,7 @@ def _others() -> Iterator[tuple[EntryPoint, Provider | str]]:
 @functools.cache
 def _opened(point: EntryPoint) -> Provider | str:
     """Return the provider of an entry point; a text, after a warning, where there is none."""
-    package = point.dist.name if point.dist else "an unknown package"
+    package = point.dist.name if point.dist else ""
     try:
         found = point.load()
         if isinstance(found, type) or not isinstance(found, Provider):
@@ -93,8 +93,8 @@ def _opened(point: EntryPoint) -> Provider | str:
             raise TypeError(f"{type(found).__name__} lacks one of: name, claims, check, capabilities, load")
     except Exception as error:  # whatever goes wrong in code of other people
         wrong = (
-            f"the provider {point.name!r} ({point.value} of {package}) cannot be used ({reason(error)}); "
-            f"repair the package or remove it: pip uninstall {package}"
+            f"the provider {point.name!r} ({point.value}) cannot be used ({reason(error)}); "
+            f"repair the package that registers it, or remove it: pip uninstall {package or 'PACKAGE'}"
         )
         logger.warning("%s", wrong)
         return wrong

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
+from clinometer.errors import RequestError
 from clinometer.types import (
     Answer,
     Ask,
@@ -123,3 +124,18 @@ ANSWERS: dict[type, type] = {
     Embed: EmbedAnswer,
     Ask: TextAnswer,
 }
+
+Kind = TypeVar("Kind", bound=Request)
+
+
+def requests_of(kind: type[Kind], requests: Sequence[Request], *, answered_by: str) -> list[Kind]:
+    """Return the requests, after checking that all are of the one kind that a model answers."""
+    found = []
+    for request in requests:
+        if not isinstance(request, kind):
+            asked = type(request).__name__
+            raise RequestError(
+                f"{answered_by} answers {kind.__name__} requests, not {asked}; choose another model"
+            )
+        found.append(request)
+    return found

@@ -13,8 +13,15 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 from clinometer.errors import ModelError
 from clinometer.models.builtin import PREFIX, entry
 from clinometer.models.load import CAPABILITIES, kind_of
-from clinometer.models.local.loading import describe, load_tokenizer, load_weights, pick_device, torch_dtype
-from clinometer.models.local.masked import Loaded, load_filler
+from clinometer.models.local.loading import (
+    Loaded,
+    describe,
+    load_tokenizer,
+    load_weights,
+    pick_device,
+    torch_dtype,
+)
+from clinometer.models.local.masked import load_filler
 from clinometer.models.local.text import window_of
 from clinometer.models.providers.local import ModelSource, resolve
 from clinometer.train.seeds import own_randomness, seed_at

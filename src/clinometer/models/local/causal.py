@@ -16,10 +16,10 @@ from clinometer.errors import ModelError, RequestError
 from clinometer.models.local.fast.decoder import Decoder, States
 from clinometer.models.local.fast.draw import Prompt
 from clinometer.models.local.fast.sampling import Sampler, stop_tokens
-from clinometer.models.local.loading import describe, load_tokenizer, load_weights
+from clinometer.models.local.loading import load_tokenizer, load_with
 from clinometer.models.local.readout import check_words, read_words
-from clinometer.models.local.text import Encoded, Ids, TextEncoder, Tokens, Vocabulary, pad, window_of
-from clinometer.models.protocols import METHODS
+from clinometer.models.local.text import Encoded, Ids, TextEncoder, Tokens, Vocabulary, pad
+from clinometer.models.protocols import METHODS, requests_of
 from clinometer.models.providers.local import ModelSource
 from clinometer.types import (
     Answer,
@@ -59,16 +59,8 @@ class CausalModel:
     def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> CausalModel:
         """Load the model and its tokenizer on the device."""
         tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
-        model = load_weights(AutoModelForCausalLM, source, spec, device)
-        info = describe(
-            source,
-            kind="causal",
-            capabilities=("next_word", "sample", "log_likelihood"),
-            dtype=model.dtype,
-            parameters=model.num_parameters(),
-            window=window_of(tokenizer, source.config),
-        )
-        return cls(info=info, model=model, tokenizer=tokenizer)
+        loaded = load_with(tokenizer, AutoModelForCausalLM, source, spec, device, kind="causal")
+        return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return the tokens of each request; for a `Sample` a quarter of prefix and new tokens, times n."""
@@ -229,16 +221,8 @@ class ChatModel:
                 f"the tokenizer of {source.name!r} has no chat template, so it is not known how it reads a"
                 " conversation; choose an instruction-tuned model, or ask it as a causal one"
             )
-        model = load_weights(AutoModelForCausalLM, source, spec, device)
-        info = describe(
-            source,
-            kind="chat",
-            capabilities=("ask",),
-            dtype=model.dtype,
-            parameters=model.num_parameters(),
-            window=window_of(tokenizer, source.config),
-        )
-        return cls(info=info, model=model, tokenizer=tokenizer)
+        loaded = load_with(tokenizer, AutoModelForCausalLM, source, spec, device, kind="chat")
+        return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return a quarter of the tokens of each conversation and its answers; RequestError for a wrong one."""
@@ -259,15 +243,12 @@ class ChatModel:
         return lambda: [TextAnswer(texts=texts) for texts in read()]
 
     def _prompt(self, request: Request) -> Prompt:
-        if not isinstance(request, Ask):
-            raise RequestError(
-                f"a chat model answers Ask requests, not {type(request).__name__}; choose another model"
-            )
-        if not any(message.role == "user" for message in request.messages):
+        (asked,) = requests_of(Ask, [request], answered_by="a chat model")
+        if not any(message.role == "user" for message in asked.messages):
             raise RequestError("a conversation without a message of the user cannot be answered; add one")
         tokenizer = self._tokens.tokenizer
         # a message must not be able to end its own turn
-        turns = [{"role": turn.role, "content": self._tokens.as_text(turn.content)} for turn in request.messages]
+        turns = [{"role": turn.role, "content": self._tokens.as_text(turn.content)} for turn in asked.messages]
         try:
             text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
         except TemplateError as error:
@@ -278,11 +259,11 @@ class ChatModel:
             # the template writes the special tokens itself
             ids=np.asarray(tokenizer(text, add_special_tokens=False)["input_ids"], np.int32),
             text=text,
-            n=request.n,
+            n=asked.n,
             first=0,
-            max_new_tokens=request.max_new_tokens,
-            temperature=request.temperature,
-            seed=request.seed,
+            max_new_tokens=asked.max_new_tokens,
+            temperature=asked.temperature,
+            seed=asked.seed,
         )
 
 

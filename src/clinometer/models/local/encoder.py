@@ -12,14 +12,16 @@ import torch
 from torch import Tensor
 from transformers import AutoModel
 
-from clinometer.errors import ModelError, RequestError, reason
+from clinometer.errors import ModelError, reason
 from clinometer.models.local.loading import describe, load_tokenizer, load_weights
 from clinometer.models.local.text import Tokens, window_of
+from clinometer.models.protocols import requests_of
 from clinometer.models.providers.local import ModelSource
 from clinometer.types import Embed, EmbedAnswer, ModelInfo, ModelSpec, Request
 
 
-def _mean(hidden: Tensor, attention: Tensor) -> Tensor:
+def mean_of_tokens(hidden: Tensor, attention: Tensor) -> Tensor:
+    """Return the mean vector of the tokens of each row; padding does not count."""
     weights = attention[:, :, None].to(hidden.dtype)
     return (hidden * weights).sum(dim=1) / weights.sum(dim=1)
 
@@ -34,7 +36,7 @@ def _last(hidden: Tensor, attention: Tensor) -> Tensor:
 
 # How the vectors of the tokens become one, by the name that sentence-transformers gives it.
 _POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "mean": _mean,
+    "mean": mean_of_tokens,
     "cls": _first,
     "lasttoken": _last,
 }
@@ -101,14 +103,10 @@ class EncoderModel:
         return [EmbedAnswer(vector=tuple(vector)) for vector in vectors.tolist()]
 
     def _encode(self, requests: Sequence[Request], **options: Any) -> Any:
-        texts = []
-        for request in requests:
-            if not isinstance(request, Embed):
-                raise RequestError(
-                    f"an encoder answers Embed requests, not {type(request).__name__}; choose another model"
-                )
-            text = self._tokens.as_text(request.text).strip()
-            texts.append(text.lower() if self._recipe.lower else text)
+        asked = requests_of(Embed, requests, answered_by="an encoder")
+        texts = [self._tokens.as_text(request.text).strip() for request in asked]
+        if self._recipe.lower:
+            texts = [text.lower() for text in texts]
         limit = {"truncation": True, "max_length": self.info.window} if self.info.window else {}
         return self._tokens.tokenizer(texts, return_attention_mask=True, **limit, **options)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,44 @@ from clinometer.models.files import (
     weight_files,
     weights_checksum,
 )
-from clinometer.models.providers.local import ModelSource
+from clinometer.models.local.text import window_of
+from clinometer.models.providers.local import CAPABILITIES, ModelSource
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A model and its tokenizer, and what identifies them."""
+
+    info: ModelInfo
+    model: Any
+    tokenizer: Any
+
+
+def load_with(
+    tokenizer: Any,
+    auto_class: Any,
+    source: ModelSource,
+    spec: ModelSpec,
+    device: torch.device,
+    *,
+    kind: ModelKind,
+    settings: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Load the model that belongs to a tokenizer, and describe both."""
+    model = load_weights(auto_class, source, spec, device)
+    info = describe(
+        source,
+        kind=kind,
+        capabilities=CAPABILITIES[kind],
+        dtype=model.dtype,
+        parameters=model.num_parameters(),
+        window=window_of(tokenizer, source.config),
+        settings=settings,
+    )
+    return Loaded(info=info, model=model, tokenizer=tokenizer)
 
 
 def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: torch.device) -> Any:

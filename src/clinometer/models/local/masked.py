@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
@@ -13,9 +12,9 @@ from torch import Tensor
 from torch.nn.functional import gelu
 from transformers import AutoModelForMaskedLM, XLNetLMHeadModel
 
-from clinometer.errors import ModelError, RequestError
+from clinometer.errors import ModelError
 from clinometer.models.local.fast.layers import attention_for, compile_layers, cut_last_layer, known_layers
-from clinometer.models.local.loading import describe, load_tokenizer, load_weights
+from clinometer.models.local.loading import Loaded, load_tokenizer, load_with
 from clinometer.models.local.readout import (
     Pending,
     Projection,
@@ -26,7 +25,8 @@ from clinometer.models.local.readout import (
     send,
     table_projection,
 )
-from clinometer.models.local.text import TextEncoder, Vocabulary, pad, window_of
+from clinometer.models.local.text import TextEncoder, Vocabulary, pad
+from clinometer.models.protocols import requests_of
 from clinometer.models.providers.local import ModelSource
 from clinometer.types import Fill, ModelInfo, ModelSpec, Request, WordAnswer
 
@@ -88,7 +88,7 @@ class MaskedModel:
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
-        return fill_costs(self._encoder, requests)
+        return self._encoder.fill_lengths(only_fills(requests))
 
     @property
     def runs_in_background(self) -> bool:
@@ -150,7 +150,7 @@ class PermutedModel:
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
-        return fill_costs(self._encoder, requests)
+        return self._encoder.fill_lengths(only_fills(requests))
 
     @torch.inference_mode()
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
@@ -181,15 +181,6 @@ class PermutedModel:
         return read_words(batch, projection, self._vocabulary, size=matrix.weight.shape[0], device=device)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """A model and its tokenizer, and what identifies them."""
-
-    info: ModelInfo
-    model: Any
-    tokenizer: Any
-
-
 def load_filler(
     auto_class: Any,
     source: ModelSource,
@@ -202,31 +193,12 @@ def load_filler(
     tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
     if tokenizer.mask_token_id is None:
         raise ModelError(f"the tokenizer of {source.name!r} has no mask token; a {kind} model needs one")
-    model = load_weights(auto_class, source, spec, device)
-    info = describe(
-        source,
-        kind=kind,
-        capabilities=("fill",),
-        dtype=model.dtype,
-        parameters=model.num_parameters(),
-        window=window_of(tokenizer, source.config),
-    )
-    return Loaded(info=info, model=model, tokenizer=tokenizer)
-
-
-def fill_costs(encoder: TextEncoder, requests: Sequence[Request]) -> list[int]:
-    """Return the length in tokens of each request; raise RequestError for one that cannot be asked."""
-    return encoder.fill_lengths(only_fills(requests))
+    return load_with(tokenizer, auto_class, source, spec, device, kind=kind)
 
 
 def only_fills(requests: Sequence[Request]) -> list[Fill]:
     """Return the requests, after checking that each is a `Fill` which can be asked."""
-    fills = []
-    for request in requests:
-        if not isinstance(request, Fill):
-            raise RequestError(
-                f"a masked model answers Fill requests, not {type(request).__name__}; choose another model"
-            )
-        check_words(request)
-        fills.append(request)
+    fills = requests_of(Fill, requests, answered_by="a masked model")
+    for fill in fills:
+        check_words(fill)
     return fills

@@ -141,8 +141,8 @@ def require_packages(name: str) -> None:
     """Raise ModelError, with the command to install them, where torch or its companions are not installed."""
     if absent := absent_packages(*_PACKAGES):
         raise ModelError(
-            f"{name!r} is a model that runs on this machine, which needs {', '.join(_PACKAGES)}; "
-            f'not installed: {", ".join(absent)}. Install them: pip install "clinometer[local]"'
+            f"{name!r} runs on this machine, for which {', '.join(absent)} {'is' if len(absent) == 1 else 'are'}"
+            ' needed and not installed: pip install "clinometer[local]"'
         )
 
 

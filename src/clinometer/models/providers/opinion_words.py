@@ -9,7 +9,7 @@ from functools import cache
 from typing import final
 
 from clinometer.data.opinion_words import OpinionWords, read_opinion_words, vader_opinion_words
-from clinometer.errors import RequestError
+from clinometer.models.protocols import requests_of
 from clinometer.types import Classify, ClassifyAnswer, ModelInfo, ModelSpec, Request
 
 NAME = "builtin:opinion-words"
@@ -77,11 +77,7 @@ class OpinionWordModel:
         """Return the shares of positive and negative opinion words in each text."""
         signs = self._signs.get
         answers = []
-        for request in batch:
-            if not isinstance(request, Classify):
-                raise RequestError(
-                    f"opinion words answer Classify requests, not {type(request).__name__}; choose another model"
-                )
+        for request in requests_of(Classify, batch, answered_by="the opinion-word scorer"):
             found = list(filter(None, map(signs, _WORDS.findall(request.text.lower()))))
             answers.append(_answer(found.count(1), len(found)))
         return answers
