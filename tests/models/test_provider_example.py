@@ -94,11 +94,11 @@ clinometer.audit({name!r}, probes="counterexamples", profile="quick", folder={st
     with (findings / "occupations.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["model"] for row in rows} == {name}
-    # the margin is P(words of the gender that the occupation is said to have) − P(words of the other)
-    margin = {row["occupation"]: float(row["margin"]) for row in rows if row["k"] == "10"}
-    assert margin["nurse"] > 0.1
-    assert margin["engineer"] > 0.1
-    assert margin["teacher"] == pytest.approx(0)
+    # P(female words) − P(male words); "an" before "engineer" is evidence as well, so teachers are not quite even
+    lean = {row["occupation"]: float(row["estimate"]) for row in rows if row["k"] == "10"}
+    assert lean["nurse"] > 0.2
+    assert abs(lean["teacher"]) < 0.1
+    assert lean["engineer"] < -0.2
     assert (tmp_path / "run" / "report.html").is_file()
 
 

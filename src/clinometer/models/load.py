@@ -41,12 +41,12 @@ class Providers:
         for provider in self._first:
             if provider.claims(name):
                 return provider
-        for point, provider in _others():
-            if isinstance(provider, str):
+        for point, other in _others():
+            if isinstance(other, str):
                 if name.startswith(f"{point.name}:"):
-                    raise ModelError(f"{name!r} cannot be opened: {provider}")
-            elif _claims(provider, name, point):
-                return provider
+                    raise ModelError(f"{name!r} cannot be opened: {other}")
+            elif _claims(other, name, point):
+                return other
         return FolderOrHub()
 
 

@@ -130,7 +130,7 @@ Kind = TypeVar("Kind", bound=Request)
 
 def requests_of(kind: type[Kind], requests: Sequence[Request], *, answered_by: str) -> list[Kind]:
     """Return the requests, after checking that all are of the one kind that a model answers."""
-    found = []
+    found: list[Kind] = []
     for request in requests:
         if not isinstance(request, kind):
             asked = type(request).__name__
