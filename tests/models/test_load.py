@@ -343,8 +343,8 @@ def test_no_architecture(copy):
 
 
 @pytest.mark.parametrize("wrong", [5, [5], "BertForMaskedLM", {"a": 1}])
-def test_architectures_that_are_no_list_of_names(copy, wrong):
-    assert f"has {wrong!r} as architectures, which is no list of names" in refused(copy(architectures=wrong))
+def test_architectures_that_are_not_a_list_of_names(copy, wrong):
+    assert f"has {wrong!r} as architectures, which is not a list of names" in refused(copy(architectures=wrong))
 
 
 def test_bare_bart_has_all_that_a_masked_model_needs(tiny_model):

@@ -295,7 +295,7 @@ def _convert_into(folder: Path, gguf: Path, model: BuiltIn, wrong: str) -> None:
         try:
             new.rename(folder)
         except OSError:
-            if _what_is_wrong(folder):  # else: another process was faster, and its copy is as good as ours
+            if _what_is_wrong(folder):  # else another process was faster, and its copy serves as well
                 raise
         _fsync(folder.parent)
     finally:
@@ -352,8 +352,8 @@ def _convert_gguf(gguf: Path, folder: Path, model: BuiltIn) -> None:
         ]
         plain.save_pretrained(folder)
 
-        # The file says `pre = smollm`: every digit is a token. transformers forgets that, and then cuts the space
-        # before a number otherwise than in training.
+        # The file says `pre = smollm`: every digit is a token. transformers forgets that, and then splits the
+        # space before a number differently than in training.
         tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
         )

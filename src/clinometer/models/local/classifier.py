@@ -66,7 +66,7 @@ class ClassifierModel:
 
     @torch.inference_mode()
     def classify(self, batch: Sequence[Classify]) -> list[ClassifyAnswer]:
-        """Return the probabilities of the three classes; NaN for one that no label stands for."""
+        """Return the probabilities of the three classes; NaN for one that has no label."""
         encoded = self._encode(batch, padding=True, padding_side="right", return_tensors="pt")
         logits = self._model(**encoded.to(self._model.device)).logits
         return [self._answer(row) for row in logits.float().softmax(dim=1).tolist()]
@@ -78,7 +78,7 @@ class ClassifierModel:
         return self._tokens.tokenizer(texts, **limit, **options)
 
     def _answer(self, row: Sequence[float]) -> ClassifyAnswer:
-        # several labels may stand for one class: one and two stars are both negative
+        # several labels may mean one class: one and two stars are both negative
         sums = {name: sum(row[at] for at in ats) if ats else math.nan for name, ats in self._columns.items()}
         return ClassifyAnswer(**sums)
 

@@ -45,7 +45,7 @@ _FLAGS = {"mean_tokens": "mean", "cls_token": "cls"}  # the names in older confi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a folder of sentence-transformers says beside the model: pooling, window (0: not said), letter case."""
+    """What a folder of sentence-transformers says about its use: pooling, window (0: not said), letter case."""
 
     pooling: str = "mean"
     window: int = 0
@@ -162,7 +162,7 @@ def _read(path: Path, otherwise: Any) -> Any:
 
 
 class _WithoutPooler:
-    """`AutoModel`, except that a missing pooler is no fault: it stands after the vectors that are read here."""
+    """`AutoModel`, except that a pooler may be missing: it comes after the vectors that are read here."""
 
     @staticmethod
     def from_pretrained(folder: Path, **options: Any) -> tuple[Any, dict[str, Any]]:

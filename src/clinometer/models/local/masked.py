@@ -96,7 +96,7 @@ class MaskedModel:
         return bool(self._model.device.type == "cuda")
 
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
-        """Answer which words stand at the mask of each text."""
+        """Answer which words fit the mask of each text."""
         return self.launch(batch)()
 
     @torch.inference_mode()
@@ -154,7 +154,7 @@ class PermutedModel:
 
     @torch.inference_mode()
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
-        """Answer which words stand at the mask of each text."""
+        """Answer which words fit the mask of each text."""
         encoded = self._encoder.fill(only_fills(batch))
         padded = pad([row.ids for row in encoded], pad_id=self._pad_id, left=True)
         rows, width = padded.ids.shape

@@ -136,7 +136,7 @@ class _Encoder:
 def _merge(encoder: Any, adapter: dict[str, Tensor]) -> dict[str, Tensor]:
     """Put the trained changes into the encoder's weights; return what is left: the head.
 
-    `….up` (rows, rank) and `….down` (rank, columns) stand for up · down, added to the weight of that name; every
+    `….up` (rows, rank) and `….down` (rank, columns) mean that up · down is added to the weight of that name; every
     other `encoder.` tensor replaces the encoder's own.
     """
     state = encoder.state_dict()

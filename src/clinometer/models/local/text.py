@@ -20,7 +20,7 @@ from clinometer.types import HIDDEN, MASK, WordQuery
 
 Ids = npt.NDArray[np.int32]
 
-# "[HIDDEN:old people]" stands for as many blanks as "old people" has tokens
+# "[HIDDEN:old people]" is as many blanks as "old people" has tokens
 _BLANKS = re.compile(rf"({re.escape(MASK)}|{re.escape(HIDDEN[:-1])}(?::[^\[\]]+)?\])")
 _CACHED_PARTS = 1 << 16
 _NO_IDS: Ids = np.zeros(0, np.int32)
@@ -107,7 +107,7 @@ class Tokens:
 class Vocabulary:
     """Words as single tokens, and tokens as words.
 
-    A word's token is the one that stands for it after a space inside a sentence: "Ġgreat", "▁great" or "great".
+    A word's token is the one that it becomes after a space inside a sentence: "Ġgreat", "▁great" or "great".
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -121,12 +121,12 @@ class Vocabulary:
 
     @property
     def special(self) -> frozenset[int]:
-        """The tokens that are no text: mask, padding, separators, unknown."""
+        """The tokens that are not text: mask, padding, separators, unknown."""
         return self._tokens.special
 
     @property
     def size(self) -> int:
-        """The number of tokens; a model's matrix may have more rows, which stand for nothing."""
+        """The number of tokens; a model's matrix may have more rows, which mean nothing."""
         return self._size
 
     def id_of(self, word: str) -> int | None:
@@ -142,7 +142,7 @@ class Vocabulary:
         return [self._ids[word] for word in words]
 
     def word_of(self, token_id: int) -> str:
-        """Return the word that a token stands for; for a piece of a word, "##" and how the tokenizer prints it."""
+        """Return the word that a token is; for a piece of a word, "##" and how the tokenizer prints it."""
         return self.names_of([token_id])[0]
 
     def names_of(self, token_ids: Sequence[int]) -> list[str]:
@@ -302,7 +302,7 @@ class TextEncoder:
         return max(1, len(self.tokens.following([hidden])[0])) if hidden else 1
 
     def _blank(self, text: str, ids: Ids) -> int:
-        """Return where, among the ids of a text, its `MASK` stands."""
+        """Return the place of `MASK` among the ids of a text."""
         blanks = _BLANKS.findall(text)
         masks = [self._masks(blank) for blank in blanks]
         places = np.flatnonzero(ids == self._mask_id)

@@ -223,7 +223,7 @@ def _download(spec: ModelSpec) -> Path:
         ) from error
     except GatedRepoError as error:
         raise ModelError(
-            f"the hub gives {spec.name!r} only to who accepts its terms: do so on its page, then `hf auth login`"
+            f"the hub gives {spec.name!r} only to people who accept its terms: do so on its page, then `hf auth login`"
         ) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise ModelError(
@@ -312,7 +312,7 @@ def _architecture(source: ModelSource) -> str:
         case None | []:
             found = "names no architecture"
         case _:
-            found = f"has {named!r} as architectures, which is no list of names"
+            found = f"has {named!r} as architectures, which is not a list of names"
     raise ModelError(
         f'config.json of {source.name!r} {found}; expected "architectures": [one name], with {_EXPECTED}'
     )

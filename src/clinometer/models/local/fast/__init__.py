@@ -1,1 +1,1 @@
-"""What makes local models fast: see README.md beside this file."""
+"""What makes local models fast: see README.md in this folder."""

@@ -18,7 +18,7 @@ from torch import Tensor
 from clinometer.models.local.text import Ids
 
 BLOCK_LEVELS = 8  # the vocabulary is summed in blocks of 256 tokens; only the block that is drawn is looked into
-NOT_A_NUMBER = -1  # stands for a token that could not be drawn
+NOT_A_NUMBER = -1  # in place of a token that could not be drawn
 _LOW = 0xFFFFFFFF
 _PER_BLOCK = 4  # words that one counter gives
 _BLOCKS_PER_STEP = 8  # room for 32 numbers a step: no vocabulary needs more
@@ -126,7 +126,7 @@ def pieces_of(prompts: Sequence[Prompt], *, limit: int) -> Iterator[list[Prompt]
 
 
 def key_of(*, seed: int, text: str) -> tuple[int, int, int, int]:
-    """Return four 32-bit words that stand for a seed and a text."""
+    """Return four 32-bit words that identify a seed and a text."""
     digest = hashlib.blake2b(f"{seed}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
     a, b, c, d = (int.from_bytes(digest[at : at + 4], "little") for at in range(0, 16, 4))
     return a, b, c, d
@@ -136,7 +136,7 @@ def uniforms(keys: Tensor, samples: Tensor, *, steps: range, levels: int) -> Ten
     """Return random numbers in [0, 1), float32, rows × steps × levels.
 
     Each row has a key (rows × 4, from `key_of`) and a sample index. A number depends on key, sample, step and
-    level alone: asking for other rows, other steps or more levels beside it changes nothing.
+    level alone: asking for other rows, other steps or more levels as well changes nothing.
     """
     blocks = torch.arange(-(-levels // _PER_BLOCK), device=keys.device)
     counted = torch.arange(steps.start, steps.stop, device=keys.device)[:, None] * _BLOCKS_PER_STEP + blocks
@@ -174,7 +174,7 @@ def draw(logits: Tensor, numbers: Tensor, *, temperatures: Tensor, floors: Tenso
     """Draw one token for each row of logits (rows × size) from the softmax of logits / temperature.
 
     `numbers` is rows × `levels_of(size)`, in [0, 1). Where the temperature is 0, the most probable token is taken.
-    A token whose logit is below the row's floor is never drawn. Where the logits are no numbers, the token is −1.
+    A token whose logit is below the row's floor is never drawn. Where the logits are not numbers, the token is −1.
 
     The vocabulary is halved again and again, and each number chooses a half by its share of the probability. One
     number on the cumulative sum of the whole vocabulary would give the same distribution, but a change in the last

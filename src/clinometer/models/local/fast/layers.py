@@ -1,4 +1,4 @@
-"""The layers of BERT and its relatives, run so that nothing is computed which nobody reads.
+"""The layers of BERT and its relatives, computing only what is read.
 
 Of the last layer one position of each row is wanted, the blank. Every position is still looked at (keys and
 values), but only the blank looks: one query, one feed-forward pass. Of that layer's work a sixth is left.
@@ -189,7 +189,7 @@ class _Compiled:
         """Return the outcome; None for a batch that is small, and where nothing can be compiled."""
         if self._run is None or batch.shape[0] * batch.shape[1] < _LARGE:
             return None
-        # one function for batches of every shape, but for this model's sizes: those make faster kernels
+        # one function for batches of every shape, but only for this model's sizes: that makes faster kernels
         maybe_mark_dynamic(batch, (0, 1))
         try:
             return self._run(batch, *others, **options)
@@ -239,7 +239,7 @@ class CompiledLayer(Module):
 
 
 def compile_layers(known: KnownLayers) -> None:
-    """Let the large batches of a model on a CUDA GPU run through compiled code, but for the last layer."""
+    """Let the large batches of a model on a CUDA GPU run through compiled code, except in the last layer."""
     compiled = _Compiled(_layer)
     for place, parts in enumerate(known.parts[:-1]):
         if not parts.in_a_tuple and isinstance(parts.activation, GELUActivation):

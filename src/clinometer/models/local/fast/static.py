@@ -127,7 +127,7 @@ def attention_by_place(config: Any) -> Iterator[None]:
 def _attend(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor, **options: Any
 ) -> tuple[Tensor, None]:
-    """Attend from one new token a row to the places up to its own, which stand where a mask would."""
+    """Attend from one new token a row to the places up to its own, which are given in place of a mask."""
     for name in ("softcap", "sliding_window", "s_aux", "position_bias", "head_mask"):
         if options.get(name) is not None:
             raise NotImplementedError(f"attention with {name}")
@@ -321,7 +321,7 @@ class StaticSampler:
     def _plain_step(self, storage: Storage, *, rows: int, width: int, sort: int) -> None:
         logits = self._run(storage, rows=rows, width=width)
         places = storage.places[:rows]
-        # a row that is through stays at its last place: behind it there may be no position
+        # a row that has ended stays at its last place: the next position may not exist
         torch.minimum(places + 1, storage.ends[:rows], out=places)
         self._choose(storage, logits, sort)
 
@@ -364,7 +364,7 @@ def _random_texts(decoder: Decoder) -> tuple[Tensor, Tensor]:
 
 
 def _agree(logits: Tensor, expected: Tensor, places: Tensor, *, eps: float) -> bool:
-    """Tell whether logits (texts × tokens) are the expected ones but for rounding.
+    """Tell whether logits (texts × tokens) are the expected ones up to rounding.
 
     At each place not every text need agree: with some first tokens a model is so unsteady that bfloat16's
     rounding alone changes what it says.
