@@ -223,7 +223,8 @@ def _download(spec: ModelSpec) -> Path:
         ) from error
     except GatedRepoError as error:
         raise ModelError(
-            f"the hub gives {spec.name!r} only to people who accept its terms: do so on its page, then `hf auth login`"
+            f"the hub gives {spec.name!r} only to people who accept its terms: accept them on its page, then"
+            " `hf auth login`"
         ) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise ModelError(

@@ -179,7 +179,7 @@ class StaticSampler:
             known = decoder.run(ids, keep_cache=True)
             layers = getattr(known.cache, "layers", [])
             if not layers or any(type(layer) is not DynamicLayer for layer in layers):
-                _tell(decoder, "its cache is a sliding window or a state, which does not fit into fixed places")
+                _log_why_slower(decoder, "its cache, a sliding window or a state, does not fit into fixed places")
                 return None
             sampler = cls(decoder, stop, layers)
             rows, width = ids.shape
@@ -191,12 +191,12 @@ class StaticSampler:
             logits = sampler._run(storage, rows=rows, width=width)[:, : decoder.size].float()
             expected = known.logits(torch.arange(rows, device=decoder.device), lengths)
             if not _agree(logits, expected, lengths, eps=torch.finfo(layers[0].keys.dtype).eps):
-                _tell(decoder, "a step with its cache in fixed places gives other logits than the model")
+                _log_why_slower(decoder, "a step with its cache in fixed places gives other logits than the model")
                 return None
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # what a family does with a cache or a mask that it does not expect
-            _tell(decoder, reason(error))
+            _log_why_slower(decoder, reason(error))
             return None
         sampler._storage = None
         return sampler
@@ -375,6 +375,6 @@ def _agree(logits: Tensor, expected: Tensor, places: Tensor, *, eps: float) -> b
     return all(bool(right[places == place].mean() >= _ENOUGH) for place in set(places.tolist()))
 
 
-def _tell(decoder: Decoder, why: str) -> None:
+def _log_why_slower(decoder: Decoder, why: str) -> None:
     level = logging.WARNING if decoder.device.type == "cuda" else logging.DEBUG
     logger.log(level, "samples are drawn the plain way, which is slower (%s)", why)
