@@ -13,11 +13,10 @@ from clinometer.models.protocols import Model
 from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
 from clinometer.models.providers.opinion_words import OpinionWordScorers
 from clinometer.models.providers.protocol import Provider
+from clinometer.plugins import MODELS
 from clinometer.types import ModelSpec
 
 __all__ = ["CAPABILITIES", "Providers", "capabilities_of", "check_model", "kind_of", "load_model"]
-
-GROUP = "clinometer.models"  # the entry points by which other packages add providers
 
 logger = logging.getLogger("clinometer")
 
@@ -77,7 +76,7 @@ def _claims(provider: Provider, name: str, point: EntryPoint) -> bool:
 
 def _others() -> Iterator[tuple[EntryPoint, Provider | str]]:
     """Yield the providers of other packages, by the names of their entry points; a text says what is wrong."""
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+    for point in sorted(entry_points(group=MODELS), key=lambda point: (point.name, point.value)):
         yield point, _opened(point)
 
 
