@@ -10,7 +10,7 @@ MOST_PARAMETERS = 12
 
 
 def is_read_by_a_tool(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Typer reads the options of a command from its signature; a GPU kernel takes pointers and strides one by one."""
+    """Typer reads a command's options from its signature; a GPU kernel takes pointers and strides one by one."""
     command = any(
         "typer." in ast.unparse(each) or "Option" in ast.unparse(each) for each in ast.walk(function.args)
     )
