@@ -10,8 +10,8 @@ import pytest
 
 from clinometer.errors import DiskFullError, InputError, RunLockedError
 from clinometer.train import MaskedSettings, tune_masked
-from clinometer.train import work as work_module
-from clinometer.train.work import WorkFolder
+from clinometer.train import checkpoints as work_module
+from clinometer.train.checkpoints import WorkFolder
 from tests.train.interrupted_training import train
 from tests.train.samples import PLANTED, Listener, Stop, files_of, train_and_kill
 

@@ -10,9 +10,14 @@ import torch
 from safetensors import safe_open
 
 from clinometer.errors import ModelError, StoreError
-from clinometer.train.projection import WIDTH, Projection
-from clinometer.train.projection_files import load_projection, save_projection
-from clinometer.train.projection_training import Examples, train_projection
+from clinometer.train.projection import (
+    WIDTH,
+    Examples,
+    Projection,
+    load_projection,
+    save_projection,
+    train_projection,
+)
 
 DIMENSIONS = 24
 

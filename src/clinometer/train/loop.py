@@ -8,10 +8,9 @@ state and the rows that are left.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -20,14 +19,18 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Dataset
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
-from transformers.utils import logging
 
 from clinometer.errors import InputError, ModelError
-from clinometer.train.base import BaseModel
-from clinometer.train.processes import is_main_process, mean_over_processes, process_count, process_place
-from clinometer.train.progress import TrainingProgress
-from clinometer.train.seeds import own_randomness, seed_at
-from clinometer.train.work import Saved, WorkFolder
+from clinometer.train.base import BaseModel, quiet
+from clinometer.train.checkpoints import Saved, WorkFolder
+from clinometer.train.processes import (
+    TrainingProgress,
+    is_main_process,
+    mean_over_processes,
+    process_count,
+    process_place,
+)
+from clinometer.train.randomness import own_randomness, seed_at
 
 _WEIGHT, _BEST, _OPTIMISER = "weight.", "best.", "optimiser."
 IGNORED = -100  # the label of a token that is not asked for
@@ -368,17 +371,3 @@ class _Watcher(TrainerCallback):  # type: ignore[misc]
 
 def _without(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep transformers from printing bars and logs of its own."""
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()

@@ -6,6 +6,7 @@ Each computes its part of every step; the first one alone writes files. Without 
 from __future__ import annotations
 
 import os
+from typing import Protocol
 
 import torch
 from torch import Tensor, distributed
@@ -65,3 +66,39 @@ def end_processes() -> None:
     """Let the other processes go: what follows is done by the first one alone."""
     if distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()
+
+
+class TrainingProgress(Protocol):
+    """Listens to a training; what listens to a run can listen here, too."""
+
+    def begin(self, label: str, *, total: int, done: int, unit: str = ...) -> None:
+        """A training starts: `done` of its `total` steps were done before."""
+        ...
+
+    def advance(self, count: int) -> None:
+        """So many more steps are done."""
+        ...
+
+    def end(self) -> None:
+        """The training is complete."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something the user should know."""
+        ...
+
+
+class Quiet:
+    """Listens and says nothing."""
+
+    def begin(self, label: str, *, total: int, done: int, unit: str = "step") -> None:
+        """Say nothing."""
+
+    def advance(self, count: int) -> None:
+        """Say nothing."""
+
+    def end(self) -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""

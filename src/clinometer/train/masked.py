@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,16 +17,12 @@ from transformers import DataCollatorForLanguageModeling
 from clinometer.data.corpora import Document, choose_documents, corpus_name
 from clinometer.errors import DataError
 from clinometer.models.tokens import Tokens
-from clinometer.train.base import BaseModel, load_base
-from clinometer.train.checkpoints import Checkpoint, finish, finished
+from clinometer.train.base import BaseModel, load_base, logits_at
+from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import IGNORED, Batch, Recipe, Row, train
-from clinometer.train.ordering import batched_order
-from clinometer.train.progress import Quiet, TrainingProgress
-from clinometer.train.readout import logits_at
-from clinometer.train.seeds import rng_at, seed_at
-from clinometer.train.settings import MaskedSettings
-from clinometer.train.work import WorkFolder
-from clinometer.types import Dtype
+from clinometer.train.processes import Quiet, TrainingProgress
+from clinometer.train.randomness import batched_order, rng_at, seed_at
+from clinometer.train.settings import MaskedSettings, card_settings
 
 _DOCUMENTS_AT_A_TIME = 256
 
@@ -39,7 +34,6 @@ def tune_masked(
     out: str | os.PathLike[str],
     settings: MaskedSettings | None = None,
     device: str = "auto",
-    dtype: Dtype = "auto",
     save_seconds: float = 60.0,
     progress: TrainingProgress | None = None,
 ) -> Checkpoint:
@@ -54,13 +48,13 @@ def tune_masked(
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     chosen = choose_documents(paths, fraction=settings.fraction, seed=settings.seed, at_most=settings.at_most)
     name = "+".join(corpus_name(path) for path in paths)
-    base = load_base(model, device=device, dtype=dtype)
+    base = load_base(model, device=device, dtype=settings.dtype)
     described: dict[str, str | int | float | bool] = {
         "method": "masked-lm",
         "base": base.info.weights,
         "texts": chosen.digest,
-        "dtype": str(base.compute).removeprefix("torch."),
-        **dataclasses.asdict(settings),
+        "dtype": base.computes_in,
+        **card_settings(settings),
     }
     if there := finished(place, described):
         return there

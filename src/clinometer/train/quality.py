@@ -1,11 +1,9 @@
-r"""How well a causal model predicts documents that it was not trained on.
-
-.. math:: \mathrm{PPL} = \exp(-\sum_d \log p(d) / \sum_d \mathrm{tokens}(d))
-"""
+"""What a training is measured by: perplexity, masked tokens filled in, reviews judged correctly."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -14,14 +12,17 @@ import torch
 
 from clinometer.data.corpora import Document, as_passages
 from clinometer.models.causal import CausalModel
-from clinometer.stats import cluster_bootstrap
-from clinometer.train.base import BaseModel
-from clinometer.train.progress import TrainingProgress
+from clinometer.models.tokens import Tokens
+from clinometer.stats import cluster_bootstrap, share_interval
+from clinometer.train.base import BaseModel, logits_at
+from clinometer.train.processes import TrainingProgress
+from clinometer.train.randomness import rng_at
 from clinometer.types import LogLikelihood
 
 Floats = npt.NDArray[np.float64]
 
 _TEXTS_AT_A_TIME = 16
+_TOKENS = 256  # of a document: its beginning
 
 
 @final
@@ -82,3 +83,70 @@ def perplexity_figures(
 def _log_perplexities(means: Floats) -> Floats:
     before, after = -means[:, 0] / means[:, 2], -means[:, 1] / means[:, 2]
     return np.stack([before, after, after - before], axis=1)
+
+
+@final
+class MaskedTexts:
+    """Documents with some of their tokens masked, the same ones before and after a training."""
+
+    def __init__(self, base: BaseModel, documents: Sequence[Document], *, share: float, seed: int) -> None:
+        self._base = base
+        tokens = Tokens(base.tokenizer)
+        size = min(_TOKENS, base.info.window or _TOKENS) - len(tokens.start) - len(tokens.end)
+        texts = as_passages(documents).strip("\n").split("\n\n")
+        encoded = tokens.first([tokens.as_text(text) for text in texts])
+        self._rows = [[*tokens.start, *ids[:size], *tokens.end] for ids in encoded]
+        self._asked = []
+        for index, row in enumerate(self._rows):
+            free = [at for at, token in enumerate(row) if token not in tokens.special]
+            drawn = rng_at(seed, "held-out masks", index).random(len(free)) < share
+            self._asked.append([at for at, yes in zip(free, drawn, strict=True) if yes])
+
+    @torch.inference_mode()
+    def measure(self, progress: TrainingProgress, *, when: str) -> dict[str, list[float]]:
+        """Return the log-probability of what was masked in each document, and how many tokens that are."""
+        self._base.model.eval()
+        logprobs = [self._logprob(row, asked) for row, asked in zip(self._rows, self._asked, strict=True)]
+        tokens = [float(len(asked)) for asked in self._asked]
+        loss = -sum(logprobs) / max(1.0, sum(tokens))
+        progress.note(f"{when}: masked-LM loss {loss:.3f} on {len(tokens):,} held-out documents")
+        return {"logprobs": logprobs, "tokens": tokens}
+
+    def _logprob(self, row: list[int], asked: list[int]) -> float:
+        if not asked:
+            return 0.0
+        device = self._base.device
+        ids = torch.tensor([row], device=device)
+        at = torch.tensor(asked, device=device)
+        wanted = ids[0, at]
+        ids[0, at] = self._base.tokenizer.mask_token_id
+        logits = logits_at(
+            self._base.model,
+            ids=ids,
+            attention=torch.ones_like(ids),
+            at=(torch.zeros_like(at), at),
+            compute=self._base.compute,
+        )
+        return float(logits.log_softmax(dim=1).gather(1, wanted[:, None]).sum(dtype=torch.float64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """So many right out of so many."""
+
+    right: int
+    n: int
+
+    @property
+    def share(self) -> float:
+        """The share that is right."""
+        return self.right / self.n
+
+    def figures(self) -> dict[str, float]:
+        """Return the share with its 95 % Wilson interval, as a card holds it.
+
+        >>> {name: round(value, 3) for name, value in Accuracy(right=8, n=10).figures().items()}
+        {'accuracy': 0.8, 'low': 0.49, 'high': 0.943, 'n': 10}
+        """
+        interval = share_interval(self.share, self.n)
+        return {"accuracy": self.share, "low": float(interval.low), "high": float(interval.high), "n": self.n}
