@@ -30,7 +30,7 @@ OURS = {
     "engine": {"types", "errors", "models", "store"},
     "report": {"types", "errors", "store", "stats"},
     "annotation": {"errors", "data", "stats", "store"},
-    "train": {"types", "errors", "data", "models", "stats"},
+    "train": {"types", "errors", "data", "models", "stats", "probes.kit"},
     "workflows": {
         "types",
         "errors",

@@ -30,6 +30,7 @@ from clinometer.train import (
 )
 from clinometer.train import material as pairs_module
 from clinometer.train.checkpoints import WorkFolder
+from clinometer.workflows import CheckpointAudit
 from tests.train.mitigation_samples import (
     PREFIXES,
     TEMPLATE,
@@ -354,11 +355,11 @@ def test_too_few_held_out_documents_are_refused_before_the_training(files, held_
 
 
 def test_an_option_that_follows_from_the_mitigation_is_refused_before_anything_is_read(tiny_folder, tmp_path):
-    with pytest.raises(SpecError, match=r"counterfactual\.attributes follows from what is mitigated"):
+    with pytest.raises(SpecError, match=r"counterfactual\.attributes follows from what is trained"):
         front.mitigate(
             str(tiny_folder("llama")),
             corpus=tmp_path / "none.txt",
-            options={"counterfactual": {"attributes": ["name"]}},
+            audit=CheckpointAudit(options={"counterfactual": {"attributes": ["name"]}}),
             out=tmp_path / "out",
         )
     assert not (tmp_path / "out").exists()

@@ -24,6 +24,11 @@ def finish_run(place: Path, work: Callable[[Progress], RunFolder], *, quiet: boo
         again = f"continue with: clinometer resume {place}" if place.exists() else "nothing was written"
         print(f"\nclinometer: stopped; {again}", file=sys.stderr)
         raise typer.Exit(130) from None
+    print_run(run, report)
+
+
+def print_run(run: RunFolder, report: Path) -> None:
+    """Print what was found, and where the run and its report are."""
     for found in run.read_findings():
         print(f"\n{found.probe}")
         for line in found.headlines:

@@ -58,13 +58,14 @@ def train(
     On several GPUs: accelerate launch -m clinometer train …
     """
     # heavy imports below: `clinometer --help` must not wait for them
-    from clinometer.cli.tuned import short_name, training
+    from clinometer.cli.tuned import training
     from clinometer.data.corpora import corpus_name
     from clinometer.models.load import kind_of
     from clinometer.models.source import resolve
     from clinometer.train import CausalSettings, train_causal
     from clinometer.train.processes import end_processes, is_main_process
     from clinometer.types import ModelSpec
+    from clinometer.workflows.checkpoints import check_corpora, short_name
 
     settings = CausalSettings(
         from_scratch=from_scratch,
@@ -77,11 +78,10 @@ def train(
         batch=batch,
         accumulate=accumulate,
         window=window,
+        dtype=dtype,
         seed=seed,
     )
-    for file in corpus:
-        if not file.is_file():
-            raise InputError(f"no corpus '{file}'; give the path of a file .txt or .jsonl, also as .xz or .gz")
+    check_corpora(corpus)
     if kind_of(resolve(ModelSpec(name=model))) == "masked":
         raise InputError(
             f"{model!r} is a masked model; train a causal one here, such as builtin:causal, and masked ones with"
@@ -90,10 +90,8 @@ def train(
     if out is None:
         names = [short_name(model), *map(corpus_name, corpus), *(["from-scratch"] if from_scratch else [])]
         out = Path("tuned") / "-".join(names)
-    with training(quiet=quiet or not is_main_process()) as progress:
-        checkpoint = train_causal(
-            model, corpus, out=out, settings=settings, device=device, dtype=dtype, progress=progress
-        )
+    with training(quiet=quiet) as progress:
+        checkpoint = train_causal(model, corpus, out=out, settings=settings, device=device, progress=progress)
     end_processes()
     if is_main_process():
         _print(checkpoint)

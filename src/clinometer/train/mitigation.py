@@ -145,8 +145,8 @@ def mitigate(
     """Train a model further with the fairness loss and save it as a model folder of its own.
 
     `model` is a causal or a masked model: a hub id, a folder or a built-in name. The method "sentiment" needs the
-    `projection` that `fit_projection` makes of the same model. A checkpoint that is there already is returned as it
-    is; an interrupted training is resumed, on a CPU to the same bytes. Trainings on the same material may share
+    `projection` that `fit_projection` makes of the same model. A checkpoint that is there already is returned as
+    it is; an interrupted training is resumed, on a CPU to the same bytes. Trainings on the same material may share
     their `pairs`. A training that changes no weight is a ModelError.
     """
     settings, progress = settings or MitigationSettings(), progress or Quiet()
