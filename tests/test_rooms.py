@@ -96,7 +96,7 @@ THEIRS = {
     "engine": set(),
     "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars"},
     "annotation": {"numpy", "polars"},
-    "train": {"torch", "transformers", "safetensors", "numpy", "tomli_w", "accelerate", "peft"},
+    "train": {"torch", "transformers", "safetensors", "numpy", "tomli_w", "accelerate", "peft", "filelock"},
     "workflows": {"polars"},
     "front": set(),
     "cli": {"typer", "rich"},

@@ -71,7 +71,7 @@ def test_from_scratch_has_a_place_of_its_own(train, tmp_path):
         (["--corpus", "news.txt", "--accumulate", "3"], "--accumulate 3 is not valid"),
         (["--corpus", "table.csv"], "ends in '.csv'"),
         (["--corpus", "binary.txt"], "zero byte"),
-        (["--corpus", "news.txt", "--out", "news.txt"], "no checkpoint of ours"),
+        (["--corpus", "news.txt", "--out", "news.txt"], "not a checkpoint of ours"),
     ],
 )
 def test_wrong_input(train, tmp_path, arguments, complaint):

@@ -81,7 +81,7 @@ def test_of_a_damaged_state_the_one_before_is_used(how, model, corpus, peaceful,
     listener = Listener()
     train(how, model, corpus, out, progress=listener)
     assert listener.done == int(before.name.split("-")[1]) == 4
-    assert f"{newest} is damaged and left out; going on from before it" in listener.notes
+    assert f"{newest} is damaged and left out; resuming from the one before it" in listener.notes
     assert files_of(out) == peaceful[how]
 
 

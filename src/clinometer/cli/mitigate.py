@@ -1,4 +1,4 @@
-"""`clinometer mitigate`: train a model to lean less, and measure what that did and what it cost."""
+"""`clinometer mitigate`: reduce a lean by training, and measure what that did and what it cost."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from clinometer.cli.arguments import DeviceOption, QuietOption
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
+    from clinometer.workflows.checkpoints import Tuned
 
 
 def mitigate(
@@ -93,7 +94,7 @@ def mitigate(
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:
-    """Reduce how a model's text depends on an attribute, and prove it by an audit before and after.
+    """Reduce how much a model's text depends on an attribute, and audit it before and after.
 
     The same command resumes. On several GPUs: accelerate launch --multi_gpu -m clinometer mitigate …
     """
@@ -137,9 +138,7 @@ def mitigate(
     tune_and_print(lambda progress: run_mitigation(request, progress=progress), _print, quiet=quiet)
 
 
-def _print(checkpoint: Checkpoint) -> None:
-    from clinometer.models.source import weights_checksum
-
+def _print(tuned: Tuned, checkpoint: Checkpoint) -> None:
     figures, tuning = checkpoint.figures, checkpoint.tuning
     print(checkpoint.folder)
     print(
@@ -156,7 +155,7 @@ def _print(checkpoint: Checkpoint) -> None:
         print(f"  {tuning['quality']}")
     print(
         f"  {figures['weights_changed']:,} of {figures['weights']:,} weights changed; SHA-256"
-        f" {tuning['base'][:12]}… before, {weights_checksum(checkpoint.folder)[:12]}… after"
+        f" {tuning['base'][:12]}… before, {tuned.weights_of(checkpoint)[:12]}… after"
     )
 
 

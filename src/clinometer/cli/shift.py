@@ -11,6 +11,7 @@ from clinometer.cli.arguments import DeviceOption, QuietOption
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
+    from clinometer.workflows.checkpoints import Tuned
 
 
 def shift(
@@ -66,7 +67,7 @@ def shift(
     tune_and_print(lambda progress: run_shift(request, progress=progress), _print, quiet=quiet)
 
 
-def _print(checkpoint: Checkpoint) -> None:
+def _print(_: Tuned, checkpoint: Checkpoint) -> None:
     figures = checkpoint.figures
     print(checkpoint.folder)
     print(

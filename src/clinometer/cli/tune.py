@@ -12,6 +12,7 @@ from clinometer.errors import InputError
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
+    from clinometer.workflows.checkpoints import Tuned
 
 
 def tune(
@@ -108,7 +109,7 @@ def _whole_numbers(given: list[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(part) for part in parts))
 
 
-def _print(checkpoint: Checkpoint) -> None:
+def _print(_: Tuned, checkpoint: Checkpoint) -> None:
     print(checkpoint.folder)
     for name, after in checkpoint.figures["after"].items():
         before = checkpoint.figures["before"][name]

@@ -68,7 +68,7 @@ def training(*, quiet: bool) -> Iterator[Progress]:
 
 
 def tune_and_print(
-    work: Callable[[Progress], Tuned], print_checkpoint: Callable[[Checkpoint], None], *, quiet: bool
+    work: Callable[[Progress], Tuned], print_checkpoint: Callable[[Tuned, Checkpoint], None], *, quiet: bool
 ) -> None:
     """Train and audit, then print the checkpoints and what the audit found."""
     with training(quiet=quiet) as progress:
@@ -77,6 +77,6 @@ def tune_and_print(
     if not is_main_process():
         return
     for checkpoint in tuned.checkpoints:
-        print_checkpoint(checkpoint)
+        print_checkpoint(tuned, checkpoint)
     if tuned.run is not None and report is not None:
         print_run(tuned.run, report)

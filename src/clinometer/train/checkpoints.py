@@ -1,4 +1,6 @@
-"""Where a training works: a folder beside its result, with what it needs to go on after a kill.
+"""From work in progress to a finished checkpoint: a model folder with a card that says how it was made.
+
+While it works, a training keeps what it needs to resume after a kill in a folder beside its result:
 
 <out>.unfinished/
   settings.json                          what is being trained; another training may not go on with it
@@ -6,15 +8,14 @@
   result/                                the finished checkpoint, until it is whole and takes the name <out>
   lock
 
-There is no pickle in it. A file takes its name when it is whole and synced, and its checksum is in its name: what
-a kill or a full disk leaves half-written is never read, and in place of a damaged file the one before is used.
+There is no pickle in it. A file takes its name when it is whole and synced, and its checksum is in its name: a
+half-written file, after a kill or on a full disk, is never read; in place of a damaged one the one before is used.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -49,7 +51,7 @@ Settings = Mapping[str, str | int | float | bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What a training goes on from: tensors by name, and whatever else it wrote down, as JSON has it."""
+    """What a training resumes from: tensors by name, and its notes, as JSON has them."""
 
     step: int
     tensors: Mapping[str, Tensor]
@@ -57,7 +59,7 @@ class Saved:
 
 
 class WorkFolder:
-    """The working place of one training; `hold` it while it is used."""
+    """The working folder of one training; `hold` it while it is used."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -77,15 +79,15 @@ class WorkFolder:
     def _held(self, settings: Settings) -> Iterator[None]:
         with self.explained("the working folder"):
             self.path.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
+            lock = FileLock(self.path / _LOCK)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+                lock.acquire(timeout=0)
+            except Timeout:
                 raise RunLockedError(
                     f"another process is training {self.out}; wait until it ends, or stop it"
                 ) from None
-            if not (self.path / _SETTINGS).exists():  # fresh, or killed before the first word was written
+        try:
+            if not (self.path / _SETTINGS).exists():  # fresh, or killed before anything was written
                 self._write(_SETTINGS, json.dumps(dict(settings), indent=1).encode())
             try:
                 begun = json.loads((self.path / _SETTINGS).read_bytes())
@@ -97,7 +99,7 @@ class WorkFolder:
             shutil.rmtree(self.path / _RESULT, ignore_errors=True)
             yield
         finally:
-            os.close(descriptor)
+            lock.release()
 
     def save(self, saved: Saved) -> None:
         """Write down where the training is; the newest two are kept."""
@@ -131,7 +133,7 @@ class WorkFolder:
                 with safe_open(path, framework="pt") as file:
                     tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
                     return Saved(step=step, tensors=tensors, notes=json.loads(file.metadata()["notes"]))
-            progress.note(f"{path} is damaged and left out; going on from before it")
+            progress.note(f"{path} is damaged and left out; resuming from the one before it")
             path.unlink()
         return None
 
@@ -176,7 +178,7 @@ class WorkFolder:
                     f" {after}: make room, then start it again"
                 ) from error
             raise StoreError(
-                f"cannot write {what} of {self.out}: {reason}; {after}: mend that, then start it again"
+                f"cannot write {what} of {self.out}: {reason}; {after}: fix that, then start it again"
             ) from error
 
     def _saved_files(self) -> list[tuple[int, Path]]:
@@ -234,7 +236,7 @@ def _sync(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A tuned model on disk: its folder, what `ModelInfo.tuning` will say of it, and what was measured."""
+    """A tuned model on disk: its folder, what `ModelInfo.tuning` will say about it, and what was measured."""
 
     folder: Path
     tuning: Mapping[str, str]
@@ -250,9 +252,9 @@ def finished(out: Path, settings: Settings) -> Checkpoint | None:
         return None
     card = _read_card(out)
     if not {"tuning", "settings", "figures"} <= set(card):
-        raise InputError(f"{out} exists and is no checkpoint of ours; name another place with --out")
+        raise InputError(f"{out} exists and is not a checkpoint of ours; name another place with --out")
     refuse_other_settings(settings, card["settings"], place=out, state="there is a checkpoint made")
-    WorkFolder(out).remove()  # of a training that was killed after its last word
+    WorkFolder(out).remove()  # of a training that was killed after its last step
     return Checkpoint(folder=out, tuning=card["tuning"], figures=card["figures"])
 
 

@@ -60,6 +60,13 @@ class Tuned:
     checkpoints: tuple[Checkpoint, ...]
     run: RunFolder | None
 
+    def weights_of(self, checkpoint: Checkpoint) -> str:
+        """Return the SHA-256 of a checkpoint's weights; a file that the audit has hashed is not read again."""
+        from clinometer.models.source import weights_checksum
+
+        known = {info.name: info.weights for info in self.run.models} if self.run else {}
+        return known.get(checkpoint.folder.name) or weights_checksum(checkpoint.folder)
+
 
 def short_name(model: str) -> str:
     """Return a name for a folder that comes of a model.
