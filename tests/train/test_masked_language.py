@@ -105,7 +105,7 @@ def test_a_place_that_is_taken(what, tiny_folder, corpus, tmp_path):
     else:
         place.mkdir()
         (place / "card.toml").write_text("title = 'mine'")
-    with pytest.raises(InputError, match="no checkpoint of ours"):
+    with pytest.raises(InputError, match="not a checkpoint of ours"):
         tune_masked(str(tiny_folder("bert")), corpus, out=place, settings=SHORT, device="cpu")
 
 

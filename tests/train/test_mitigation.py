@@ -331,7 +331,7 @@ def test_a_training_that_changes_nothing_is_an_error(files, tiny_folder, tmp_pat
 def test_a_loss_that_is_no_number_stops_the_training(files, tiny_folder, tmp_path, monkeypatch):
     real = mitigation.regularised_terms
     monkeypatch.setattr(mitigation, "regularised_terms", lambda *a, **k: real(*a, **k) * math.nan)
-    with pytest.raises(ModelError, match="the loss of step 1 is nan: the training has come apart; give a lower"):
+    with pytest.raises(ModelError, match="the loss of step 1 is nan: the training has diverged; give a lower"):
         mitigate(str(tiny_folder("llama")), material_of(*files), out=tmp_path / "out", settings=FEW, device="cpu")
     assert not (tmp_path / "out").exists()
 

@@ -47,7 +47,7 @@ def mitigate(
     ] = None,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
     batch: Annotated[int, typer.Option(help="Sentences in a step, on all GPUs together.")] = 32,
-    accumulate: Annotated[int, typer.Option(help="Compute a step in so many parts, to need less memory.")] = 1,
+    accumulate: Annotated[int, typer.Option(help="Compute a step in this many parts, to need less memory.")] = 1,
     learning_rate: Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")] = 2.5e-5,
     window: Annotated[int, typer.Option(help="Tokens of a sentence, at most.")] = 128,
     lora: Annotated[int, typer.Option(help="Train low-rank matrices of this rank; 0: the weights.")] = 0,
@@ -56,7 +56,7 @@ def mitigate(
         typer.Option(help="The numbers to compute in; bfloat16 is mixed precision. auto: bfloat16 on a GPU."),
     ] = "auto",
     held_out: Annotated[int, typer.Option(help="Documents kept apart to measure perplexity on.")] = 100,
-    max_articles: Annotated[int, typer.Option(help="Train on at most so many articles; 0: no limit.")] = 0,
+    max_articles: Annotated[int, typer.Option(help="Train on at most this many articles; 0: no limit.")] = 0,
     labels_from: Annotated[
         str, typer.Option(help="sentiment: the classifier that labels sentences for the projection.")
     ] = "builtin:sentiment",
@@ -86,7 +86,7 @@ def mitigate(
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-<attribute>-mitigated"),
     ] = None,
     audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
-    profile: Annotated[str, typer.Option(help="Of the audit: quick, standard or paper.")] = "standard",
+    profile: Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")] = "standard",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="An option of the audit: counterfactual.samples=200.", show_default=False),

@@ -30,7 +30,7 @@ def shift(
     learning_rate: Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")] = 5e-5,
     batch: Annotated[int, typer.Option(help="Pieces of text in a step.")] = 8,
     max_articles: Annotated[
-        int, typer.Option(help="Cut a corpus to so many articles before shares are taken; 0: no limit.")
+        int, typer.Option(help="Cut a corpus to this many articles before taking shares; 0: no limit.")
     ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     out: Annotated[
@@ -38,7 +38,7 @@ def shift(
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-shift"),
     ] = None,
     audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
-    profile: Annotated[str, typer.Option(help="Of the audit: quick, standard or paper.")] = "standard",
+    profile: Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")] = "standard",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="An option of the audit: stereotypes.option=value.", show_default=False),

@@ -1,4 +1,4 @@
-"""`clinometer train`: train a causal model on a corpus, as it is before it is audited or mitigated."""
+"""`clinometer train`: train a causal model on a corpus, to audit or mitigate it afterwards."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def train(
         bool, typer.Option("--from-scratch", help="Begin with random weights of the same architecture.")
     ] = False,
     epochs: Annotated[int, typer.Option(help="How often each text is read.")] = 1,
-    steps: Annotated[int, typer.Option(help="Stop after so many steps instead; 0: epochs decide.")] = 0,
+    steps: Annotated[int, typer.Option(help="Stop after this many steps instead; 0: epochs decide.")] = 0,
     fraction: Annotated[float, typer.Option(help="Share of the corpus to train on.")] = 1.0,
-    max_articles: Annotated[int, typer.Option(help="Cut the corpus to so many articles first; 0: no limit.")] = 0,
+    max_articles: Annotated[int, typer.Option(help="Cut the corpus to this many articles; 0: no limit.")] = 0,
     held_out: Annotated[int, typer.Option(help="Articles not to train on, to measure perplexity.")] = 100,
     learning_rate: Annotated[
         float,
@@ -39,7 +39,7 @@ def train(
         ),
     ] = 0.0,
     batch: Annotated[int, typer.Option(help="Pieces of text in a step.")] = 16,
-    accumulate: Annotated[int, typer.Option(help="Compute a step in so many parts, to need less memory.")] = 1,
+    accumulate: Annotated[int, typer.Option(help="Compute a step in this many parts, to need less memory.")] = 1,
     window: Annotated[int, typer.Option(help="Tokens in a piece of text.")] = 512,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     out: Annotated[

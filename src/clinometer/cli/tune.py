@@ -39,13 +39,13 @@ def tune(
         ),
     ] = None,
     template: Annotated[
-        str, typer.Option(help="The prompt, with one [MASK]; {review} stands at its beginning.")
+        str, typer.Option(help="The prompt, with one [MASK]; it begins with {review}.")
     ] = "{review} It was [MASK].",
     labels: Annotated[str, typer.Option(help="Label words: positive/negative.")] = "great/terrible",
     demonstrations: Annotated[
         bool,
         typer.Option(
-            "--demonstrations/--no-demonstrations", help="One labelled example per class behind each input."
+            "--demonstrations/--no-demonstrations", help="One labelled example per class after each input."
         ),
     ] = True,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
@@ -56,7 +56,7 @@ def tune(
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-prompt"),
     ] = None,
     audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
-    profile: Annotated[str, typer.Option(help="Of the audit: quick, standard or paper.")] = "standard",
+    profile: Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")] = "standard",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="An option of the audit: sentiment_words.option=value.", show_default=False),

@@ -152,7 +152,7 @@ def add_adapter(model: Any, *, rank: int, seed: int) -> Any:
 
     config = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear", bias="none")
     with own_randomness(), warnings.catch_warnings():
-        # GPT-2 keeps its matrices transposed; peft sees that, does what is needed, and warns of it
+        # GPT-2 keeps its matrices transposed; peft sees that, does what is needed, and warns about it
         warnings.filterwarnings("ignore", message="fan_in_fan_out")
         torch.manual_seed(seed_at(seed, "adapter"))
         return get_peft_model(model, config)
@@ -174,7 +174,7 @@ def logits_at(
 ) -> Tensor:
     """Return the logits (places × words) at places (row, column) for some tokens of the vocabulary (None: all).
 
-    The model is called as the audits call it, so that what is trained is what is asked later; in particular BART's
+    The model is called as the audits call it, so training and audit see the same thing; in particular BART's
     decoder reads the masked text and not the labels.
     """
     options = {"use_cache": False} if model.config.is_encoder_decoder else {}

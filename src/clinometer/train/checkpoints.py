@@ -3,7 +3,7 @@
 While it works, a training keeps what it needs to resume after a kill in a folder beside its result:
 
 <out>.unfinished/
-  settings.json                          what is being trained; another training may not go on with it
+  settings.json                          what is being trained; another training may not resume it
   step-<step>-<checksum>.safetensors     weights, optimiser and progress after a step; the newest two
   result/                                the finished checkpoint, until it is whole and takes the name <out>
   lock
@@ -67,7 +67,7 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def hold(self, settings: Settings) -> Iterator[None]:
-        """Keep others out; make the folder, or see that the training begun in it is this one.
+        """Keep others out; make the folder, or check that the training begun in it is this one.
 
         Of several processes that train together, the first one does this for all.
         """
@@ -102,7 +102,7 @@ class WorkFolder:
             lock.release()
 
     def save(self, saved: Saved) -> None:
-        """Write down where the training is; the newest two are kept."""
+        """Save the state of the training; the newest two are kept."""
         temporary = self.path / f".tmp-{saved.step:08d}"
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in saved.tensors.items()}
         try:
@@ -120,7 +120,7 @@ class WorkFolder:
     def load(self, progress: TrainingProgress) -> Saved | None:
         """Return the newest intact state; None where there is none. Damaged ones are named and removed."""
         if not is_main_process():
-            wait_for_all()  # until the first process has put away what is damaged
+            wait_for_all()  # until the first process has removed damaged files
             return self._newest(progress)
         saved = self._newest(progress)
         wait_for_all()
@@ -217,8 +217,8 @@ def _shown(value: object) -> str:
 def _code_of(error: OSError | SafetensorError) -> int:
     if isinstance(error, OSError):
         return error.errno or 0
-    told = re.search(r"os error (\d+)", str(error))  # that library puts the number into its message
-    return int(told[1]) if told else 0
+    number = re.search(r"os error (\d+)", str(error))  # that library puts the number into its message
+    return int(number[1]) if number else 0
 
 
 def _checksum(path: Path) -> str:

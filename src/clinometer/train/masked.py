@@ -39,9 +39,9 @@ def tune_masked(
 ) -> Checkpoint:
     """Fine-tune a masked model on a corpus and save it as a model folder of its own.
 
-    `model` is a hub id, a folder or a built-in name, `corpus` one file or several that are one corpus. Where `out`
-    is such a checkpoint already, it is returned as it is; where its training was interrupted, it goes on. On a
-    CPU a training that was killed ends in the same bytes as one that was not. `save_seconds` is how often to save.
+    `model` is a hub id, a folder or a built-in name, `corpus` one file or several that are one corpus. A
+    checkpoint that is there already is returned as it is; an interrupted training is resumed, and on a CPU it ends
+    in the same bytes as an undisturbed one. `save_seconds` is how often to save.
     """
     settings, progress = settings or MaskedSettings(), progress or Quiet()
     place = Path(out)

@@ -1,4 +1,10 @@
-"""What a mitigation is trained and measured on: sentences about the attribute, and documents held out."""
+"""What a mitigation is trained and measured on: sentences with their counterfactuals, and held-out documents.
+
+For a causal model the paper compares x₁:ᵢ, the sentence up to its sensitive token, with x̃₁:ᵢ, the same with
+another value of the attribute (§4). What follows that token counts for the language-model loss alone. A masked model
+reads a sentence from both sides, so the whole sentence is compared with its whole counterfactual, with the same
+tokens masked in both.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +42,9 @@ from clinometer.train.loop import IGNORED, Batch, Row
 from clinometer.train.randomness import batched_order, rng_at
 from clinometer.train.settings import CorpusSettings
 
-_AT_WORK = "works as {a_value}"  # of the counterexamples audit, which a mitigated masked model is measured with
+_AT_WORK = "works as {a_value}"  # a prompt of the counterexamples audit
 _BLOCK = 2048  # rows tokenised together: a tokenizer is far faster with many texts than with one
-_MASKED, _RANDOM = 0.8, 0.1  # of the tokens asked for, as BERT was trained; the rest stay as they are
+_MASKED, _RANDOM = 0.8, 0.1  # of the tokens asked for, as in BERT's training; the rest stay as they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +55,11 @@ class Material:
     corpus: str  # its name
     split: CorpusSplit
     found: SensitiveSentences
-    templates: tuple[str, ...]  # of the evaluation: they stand in no sentence …
+    templates: tuple[str, ...]  # of the evaluation: they appear in no sentence …
     prompts: tuple[str, ...]  # … and neither do these, whoever they are about
 
     def template_finder(self) -> Callable[[str], str | None]:
-        """Return a function that names what of the evaluation stands in a text, or None."""
+        """Return a function that names a template or prompt of the evaluation that appears in a text, or None."""
         template_in, frame_in = template_finder(self.attribute, self.templates), frame_finder(self.prompts)
         return lambda text: template_in(text) or frame_in(text)
 
@@ -71,10 +77,10 @@ class Material:
         return as_passages(self.split.held_out)
 
     def any_sentences(self, *, at_most: int, seed: int) -> list[str]:
-        """Return sentences of the training documents by chance, whatever they are about: each once, not too short.
+        """Return random sentences of the training documents, whatever they are about: each once, not too short.
 
-        Sentences in which a template of the evaluation stands are left out here, too.
-        Documents are taken one after the other, in random order, until there are enough sentences.
+        Sentences with a template of the evaluation are left out here, too. Documents are taken in random order
+        until there are enough sentences.
         """
         documents = self.split.training.documents
         template_in = self.template_finder()  # the paper has no template at any step (§4)
@@ -103,7 +109,7 @@ def read_material(
         raise DataError(f"the attribute '{attribute.name}' has one value; expected two or more, to exchange them")
     split = split_corpus(paths, held_out=held_out, at_most=at_most, seed=seed)
     templates = (*attribute.templates, _AT_WORK)
-    prompts = _prompts_of_masked_audits()  # a causal model loses next to nothing by them
+    prompts = _prompts_of_masked_audits()  # a causal model loses next to nothing by leaving them out
     found = sensitive_sentences(
         (document.text for document in split.training.documents), attribute, templates=templates, prompts=prompts
     )
@@ -119,7 +125,7 @@ def read_material(
 
 
 def _prompts_of_masked_audits() -> tuple[str, ...]:
-    """Return what masked models are measured with, whoever it is about."""
+    """Return the prompts that masked models are measured with, whoever they are about."""
     questions = load_templates()
     jobs = (with_article(each.name, article=each.article) for each in load_occupations())
     return (
@@ -161,7 +167,7 @@ class Pairs:
         masked_share: float = 0.15,
     ) -> None:
         self._tokens = Tokens(base.tokenizer)
-        # a control token that is written out in a text would be read as one
+        # a control token that is spelt out in a text would be read as one
         self._sentences = [each for each in sentences if self._tokens.as_text(each.text) == each.text]
         if not self._sentences:
             raise DataError("no sentence mentions a value of the attribute; give a corpus that does")
@@ -190,7 +196,7 @@ class Pairs:
         return {"pair": self._block(place // _BLOCK)[place % _BLOCK]}
 
     def other_value(self, place: int, value: str) -> str:
-        """Return the value that stands in for another at a place of the training."""
+        """Return the value that replaces another at a place of the training."""
         others = self._others[value]
         return others[int(rng_at(self._seed, "counterfactual", place).integers(len(others)))]
 
@@ -225,7 +231,7 @@ class Pairs:
         lefts = encode([each.text[: each.start].rstrip() for each in sentences])
         rows = zip(places, texts, encode(wholes), lefts, strict=True)
         return [
-            # a tokenizer may draw the mark in front of a word into it: then at least one token is the word's
+            # a tokenizer may merge the mark before a word into it: at least one token is the word's
             self._masks.masked(
                 self._framed(*ids, whole_other=whole), place=place, own=max(1, len(ids[1]) - len(left))
             )
@@ -243,9 +249,9 @@ class Pairs:
     def _framed(
         self, whole: list[int], start: list[int], other: list[int], *, whole_other: list[int] | None
     ) -> Pair:
-        """Put the tokens together; a sentence is cut to what is read of it, if need be at its beginning.
+        """Put the tokens together; a sentence that is too long is cut, if need be at its beginning.
 
-        Where a tokenizer writes the sensitive token otherwise when more text follows, the sentence ends with it.
+        Where a tokenizer writes the sensitive token differently when more text follows, the sentence ends there.
         """
         ids = whole if whole[: len(start)] == start else start
         others = other if whole_other is None or whole_other[: len(other)] != other else whole_other
@@ -260,7 +266,7 @@ class Pairs:
         )
 
     def _cut(self, ids: list[int], upto: int) -> tuple[list[int], int]:
-        """Return what fits of the tokens, and where the last of the first `upto` stands in it."""
+        """Return the tokens that fit, and the place of the last of the first `upto` among them."""
         skipped = max(0, upto - self._size)
         return ids[skipped : skipped + self._size], upto - 1 - skipped
 
@@ -275,7 +281,7 @@ class _Masks:
         self._special, self._share, self._seed = special, share, seed
 
     def masked(self, pair: Pair, *, place: int, own: int) -> Pair:
-        """Mask a pair; so many tokens up to `pair.at` are the sensitive ones."""
+        """Mask a pair; the last `own` tokens up to `pair.at` are the sensitive ones."""
         free = [
             index
             for index, token in enumerate(pair.ids)

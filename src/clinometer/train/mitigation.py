@@ -1,6 +1,6 @@
 """The counterfactual paper's third step: training that draws a sentence and its counterfactual together.
 
-One model is usually mitigated several times: every method with every strength, beside a control. What those
+One model is usually mitigated several times: every method with every strength, and a control. What those
 trainings have in common (the sentiment projection, the pairs of sentences and their check) is made once.
 """
 

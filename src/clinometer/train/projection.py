@@ -33,7 +33,7 @@ _CONSTANT = 1e-6  # a dimension whose spread is a smaller part of its size than 
 
 @final
 class Projection(nn.Module):
-    """A 3-layer perceptron of width 128 that tells positive (1) from negative (0) by a hidden state.
+    """A 3-layer perceptron of width 128 that distinguishes positive (1) from negative (0) hidden states.
 
         hidden(x) = ReLU(W₂ ReLU(W₁ x + b₁) + b₂),   logits = W₃ hidden(x) + b₃
 
@@ -92,8 +92,8 @@ def train_projection(training: Examples, validation: Examples, test: Examples, *
     """Train by cross-entropy with AdamW; the epoch with the least validation loss is the result.
 
     The test examples decide nothing, so that their accuracy is not flattered by the choice of the epoch.
-    Dimensions are standardised by the training examples, because one of a language model's may be as long as all
-    the others together; the scaling is then taken into the first layer, so the result reads hidden states as they
+    Dimensions are standardised by the training examples, because one of a language model may be as long as all the
+    others together; the scaling is then taken into the first layer, so the result reads hidden states as they
     are. Trained on one core, in seconds, so that the weights do not depend on how many there are.
 
     Args:
@@ -166,7 +166,7 @@ def _on_cpu(part: Examples) -> Examples:
 
 
 def _scaling(states: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the mean and 1/standard deviation of each dimension; 0 for a constant one, which is so ignored."""
+    """Return the mean and 1/standard deviation of each dimension; 0 for a constant one, which is then ignored."""
     spread, mean = torch.std_mean(states.double(), dim=0, correction=0)
     constant = spread <= _CONSTANT * mean.abs()
     scale = torch.where(constant, 0.0, 1 / spread.masked_fill(constant, 1.0))
@@ -187,9 +187,9 @@ def save_projection(path: Path, projection: Projection, notes: Mapping[str, Any]
     The same projection and notes give the same bytes.
     """
     weights = {name: weight.detach().cpu().contiguous() for name, weight in projection.state_dict().items()}
-    told = json.dumps(dict(notes), sort_keys=True)
+    written = json.dumps(dict(notes), sort_keys=True)
     # one entry: several would come in an order that changes from run to run
-    header = json.dumps({"notes": told, "checksum": _checksum(weights, told)}, sort_keys=True)
+    header = json.dumps({"notes": written, "checksum": _checksum(weights, written)}, sort_keys=True)
     temporary = path.with_name(f".tmp-{path.name}")
     try:
         with WorkFolder(path).explained("the sentiment projection"):
@@ -221,7 +221,7 @@ def load_projection(path: Path) -> SavedProjection:
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError, RuntimeError):
         intact = False
     if not intact:
-        raise StoreError(f"{path} is damaged or no sentiment projection; remove it to train a new one")
+        raise StoreError(f"{path} is damaged or not a sentiment projection; remove it to train a new one")
     return SavedProjection(projection=projection.requires_grad_(False).eval(), notes=notes)
 
 

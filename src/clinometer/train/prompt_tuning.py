@@ -51,7 +51,7 @@ def tune_prompt(
 
     The loss is the cross-entropy over the two label words at the mask. Every `score_every` steps the weights are
     scored on the development reviews; the best are kept, the first of equals. `data` is what the card calls the
-    reviews. Finished, interrupted and killed trainings are treated as `tune_masked` treats them.
+    reviews. Finished and interrupted trainings are treated as `tune_masked` treats them.
     """
     settings, progress = settings or PromptSettings(), progress or Quiet()
     place = Path(out)

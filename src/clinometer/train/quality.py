@@ -27,14 +27,17 @@ _TOKENS = 256  # of a document: its beginning
 
 @final
 class HeldOutTexts:
-    """Documents that a model is measured on before and after its training; of long ones their beginning."""
+    r"""Documents that a causal model is measured on before and after its training; of long ones their beginning.
+
+    .. math:: \mathrm{PPL} = \exp(-\sum_d \log p(d) / \sum_d \mathrm{tokens}(d))
+    """
 
     def __init__(self, base: BaseModel, documents: Sequence[Document]) -> None:
         self._base = base
         # as audits that measure perplexity read them
         self._texts = as_passages(documents).strip("\n").split("\n\n")
         # Reading puts a faster activation into some models (GPT-2's), which rounds a little differently. So it is
-        # done here, once for every training: also for one that goes on and measures nothing before.
+        # done here, once for every training: also for one that is resumed and measures nothing before.
         self._reader()
 
     def measure(self, progress: TrainingProgress, *, when: str) -> dict[str, list[float]]:
@@ -60,7 +63,7 @@ class HeldOutTexts:
 def perplexity_figures(
     before: Mapping[str, Any], after: Mapping[str, Any], *, rng: np.random.Generator
 ) -> dict[str, dict[str, float]]:
-    """Return both perplexities, and how many times the first one the second is, each with its 95 % interval.
+    """Return both perplexities, and their ratio (after/before), each with its 95 % interval.
 
     Logarithms of perplexities are resampled by document, the same documents before and after. A single document
     has no interval (NaN).
@@ -132,7 +135,7 @@ class MaskedTexts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """So many right out of so many."""
+    """How many are right, out of how many."""
 
     right: int
     n: int

@@ -53,14 +53,14 @@ def regularised_terms(
     if project is not None:
         vectors = project(vectors)
     fairness = cosine_distance(vectors[:sentences], vectors[sentences:]).mean()
-    # at strength 0 the vectors take no part: what they are must not matter, not even if it is no number
+    # at strength 0 the vectors must not matter, not even if they are not numbers
     loss = language + strength * fairness if strength else language
     return torch.stack([loss, language.detach(), fairness.detach()])
 
 
 @contextlib.contextmanager
 def _projecting_first(model: Any, rows: int) -> Iterator[None]:
-    """Let the vocabulary matrix read the first rows alone: nobody reads the words of a counterfactual."""
+    """Project only the first rows to the vocabulary: the words of a counterfactual are not needed."""
     head: nn.Module = model.get_output_embeddings()
     handle = head.register_forward_pre_hook(lambda _head, given: (given[0][:rows], *given[1:]))
     try:
@@ -70,9 +70,9 @@ def _projecting_first(model: Any, rows: int) -> Iterator[None]:
 
 
 def language_loss(logits: Tensor, labels: Tensor, *, shifted: bool) -> Tensor:
-    """Return −ln p(token), its mean over the tokens asked for of a sentence, and of that the mean over sentences.
+    """Return −ln p(token), averaged over the tokens asked for of each sentence, then over sentences.
 
-    So every sentence weighs the same, and a step in several parts is the same step.
+    So every sentence has the same weight, and a step in several parts is the same step.
     """
     if shifted:
         logits, labels = logits[:, :-1], labels[:, 1:]
@@ -130,7 +130,12 @@ def caught_layers(model: Any) -> Iterator[list[Tensor]]:
 
 
 def mean_of_last_two(caught: list[Tensor], at: Tensor) -> Tensor:
-    """Return h̄ at one place of each row, in float32 (rows × width)."""
+    """Return h̄, by which the paper compares two prefixes, at one place of each row, in float32 (rows × width).
+
+    It is the mean of what the last two layers themselves give. What transformers calls the last hidden state has
+    gone through one more normalisation in most families: in SmolLM2 it is then 15 times shorter than that of the
+    layer before, and a mean of the two would depend on that other layer alone.
+    """
     before, last = caught
     rows = torch.arange(len(at), device=at.device)
     return (before[rows, at].float() + last[rows, at].float()) / 2

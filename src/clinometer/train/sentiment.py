@@ -38,7 +38,7 @@ _LEAST = 50  # sentences to choose an epoch by, and to measure accuracy on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentimentProjection:
-    """A fixed projection, of which model it was made, and how good it is."""
+    """A fixed projection, the model it belongs to, and how good it is."""
 
     projection: Projection
     base: str  # the checksum of the model's weights
@@ -60,7 +60,7 @@ def fit_projection(
     dtype: Dtype = "auto",
     progress: TrainingProgress | None = None,
 ) -> SentimentProjection:
-    """Train the projection of a causal model and write it to the file `out`, or read it where it is there.
+    """Train the projection of a causal model and write it to the file `out`, or read it if it is there.
 
     Sentences of the training documents are labelled by a scorer; those it is sure about become examples, each with
     h̄ at its last token. DataError where one class has too few of them.
@@ -162,7 +162,7 @@ class Labelled:
 
     texts: tuple[str, ...]
     labels: tuple[int, ...]
-    asked: int  # different sentences that were put to the scorer
+    asked: int  # different sentences that the scorer was asked about
     scorer: str
     threshold: float
 
@@ -205,7 +205,7 @@ def label_sentences(
     """Ask a classifier for the sentiment of each sentence and keep those whose score is far from 0.
 
     Huang et al. 2020, appendix B: only sentences with |score| > 0.7 on a scale from −1 to 1, and no neutral ones,
-    which made the projection worse. A sentence that is there twice, but for case and spaces, is asked once.
+    which made the projection worse. Sentences that differ only in case and spaces are asked once.
 
     Args:
         sentences: of any number.

@@ -22,7 +22,7 @@ class MaskedSettings:
     """Masked-LM fine-tuning, by default as in Choenni et al. (2021), section 6: one epoch, 5e-5, batches of 8."""
 
     fraction: float = 1.0  # the share of the corpus, see `choose_documents`
-    at_most: int = 0  # the corpus is first cut to so many documents; 0: no limit
+    at_most: int = 0  # documents to which the corpus is cut first; 0: no limit
     epochs: int = 1
     learning_rate: float = 5e-5
     batch: int = 8
@@ -46,7 +46,7 @@ class CausalSettings:
 
     from_scratch: bool = False  # random weights to begin with, instead of those of the model
     fraction: float = 1.0  # the share of the documents that are not held out, see `split_corpus`
-    at_most: int = 0  # the corpus is first cut to so many documents; 0: no limit
+    at_most: int = 0  # documents to which the corpus is cut first; 0: no limit
     held_out: int = 100  # documents that are not trained on, to measure perplexity
     epochs: int = 1
     steps: int = 0  # instead of whole epochs; 0: epochs decide
@@ -156,7 +156,7 @@ class CorpusSettings:
     """Which documents of a corpus a mitigation is trained on, and how many are kept to measure perplexity."""
 
     held_out: int = 100
-    at_most: int = 0  # the corpus is first cut to so many documents; 0: no limit
+    at_most: int = 0  # documents to which the corpus is cut first; 0: no limit
 
     def __post_init__(self) -> None:
         _check_held_out(self.held_out)
@@ -168,7 +168,7 @@ class LabellingSettings:
     """Which sentences the sentiment projection learns from."""
 
     scorer: str = "builtin:sentiment"
-    sentences: int = 10_000  # to put to the scorer, drawn from the training documents
+    sentences: int = 10_000  # to ask the scorer about, drawn from the training documents
     threshold: float = 0.7  # on a scale from −1 to 1; sentences with a score nearer to 0 are left out
     seed: int = 0
 

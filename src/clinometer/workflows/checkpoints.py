@@ -69,7 +69,7 @@ class Tuned:
 
 
 def short_name(model: str) -> str:
-    """Return a name for a folder that comes of a model.
+    """Return a name for a folder that is made from a model.
 
     >>> short_name("builtin:masked"), short_name("/models/BERT base")
     ('builtin-masked', 'BERT-base')
@@ -96,8 +96,8 @@ def plan_audit(
 ) -> PlannedAudit | None:
     """Return the audit of a model and its checkpoints, which need not be there yet; None where none is wanted.
 
-    `follows` are options that follow from the training, of which the files of those named in `written_later` are
-    not there yet. Whatever can be checked without loading a model is checked here.
+    `follows` are options that follow from the training; the files of those named in `written_later` are not there
+    yet. Everything that can be checked without loading a model is checked here.
     """
     if audit is None:
         return None
@@ -191,7 +191,8 @@ def train_and_audit(
 def working_in(out: Path, *, lock: str, files: Mapping[str, bytes]) -> Iterator[None]:
     """Make the folder with its first files, or resume in it; no other command may be at work there.
 
-    `lock` is the file that tells whose folder it is. What ends before anything was made leaves nothing behind.
+    `lock` is the file that says whose folder it is. A command that fails before it has made anything leaves
+    nothing behind.
     """
     if not _is_main_process():
         yield
