@@ -43,7 +43,7 @@ def train_causal(
     """Train a causal model on a corpus and save it as a model folder of its own.
 
     Some documents are held out; the card has their perplexity before and after. With `settings.from_scratch` the
-    model begins with random weights: only the architecture and tokenizer of `model` are used. Corpora, finished and
+    model begins with random weights: only architecture and tokenizer of `model` are used. Corpora, finished and
     interrupted trainings are treated as `tune_masked` treats them.
     """
     settings, progress = settings or CausalSettings(), progress or Quiet()

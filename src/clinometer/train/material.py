@@ -1,9 +1,9 @@
 """What a mitigation is trained and measured on: sentences with their counterfactuals, and held-out documents.
 
 For a causal model the paper compares x₁:ᵢ, the sentence up to its sensitive token, with x̃₁:ᵢ, the same with
-another value of the attribute (§4). What follows that token counts for the language-model loss alone. A masked model
-reads a sentence from both sides, so the whole sentence is compared with its whole counterfactual, with the same
-tokens masked in both.
+another value of the attribute (§4). What follows that token counts for the language-model loss alone. A masked
+model reads a sentence from both sides, so the whole sentence is compared with its whole counterfactual, with the
+same tokens masked in both.
 """
 
 from __future__ import annotations
