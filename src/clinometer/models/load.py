@@ -70,7 +70,7 @@ def _claims(provider: Provider, name: str, point: EntryPoint) -> bool:
         return provider.claims(name)
     except Exception as error:
         what = f"the provider {point.name!r} ({point.value}) failed on the name {name!r} ({reason(error)})"
-        logger.warning("%s", what)
+        _warn_once(what)
         return False
 
 
@@ -95,6 +95,11 @@ def _opened(point: EntryPoint) -> Provider | str:
             f"the provider {point.name!r} ({point.value}) cannot be used ({reason(error)}); "
             f"repair the package that registers it, or remove it: pip uninstall {package or 'PACKAGE'}"
         )
-        logger.warning("%s", wrong)
+        _warn_once(wrong)
         return wrong
     return found
+
+
+@functools.cache
+def _warn_once(what: str) -> None:
+    logger.warning("%s", what)
