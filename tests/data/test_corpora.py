@@ -13,7 +13,7 @@ import pytest
 
 from clinometer.data.corpora import Document, as_passages, choose_documents, corpus_name, read_corpus, split_corpus
 from clinometer.errors import DataError
-from clinometer.probes.counterfactual.passages import passages
+from clinometer.probes.counterfactual.questions import passages
 
 REAL = Path(os.environ.get("CLINOMETER_TEST_DATA", "nowhere")) / "corpora"
 

@@ -65,3 +65,13 @@ class FakeChat:
 
     def __call__(self, item):
         return TextAnswer(texts=tuple(self.answer(item.tags, i) for i in range(item.request.n)))
+
+
+def rows_of(findings, table, **labels):
+    (found,) = [each for each in findings.tables if each.name == table]
+    return [row for row in found.rows if all(row.labels[name] == value for name, value in labels.items())]
+
+
+def row_of(findings, table, **labels):
+    (row,) = rows_of(findings, table, **labels)
+    return row

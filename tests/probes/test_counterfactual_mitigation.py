@@ -10,8 +10,8 @@ from fake_mitigation import BASE, VALUES, Writer, as_given, checkpoint, conclude
 from scipy.stats import foldnorm
 
 from clinometer.metrics import paired_change
-from clinometer.probes.counterfactual import measures, shuffles
-from clinometer.probes.counterfactual.tunings import tuned_models
+from clinometer.probes.counterfactual import measures
+from clinometer.probes.counterfactual.measures import checkpoints_of
 from clinometer.report.charts import chart
 from clinometer.report.colours import PAPER
 from clinometer.types import Item, LogLikelihood, LogLikelihoodAnswer, Sample, TextAnswer
@@ -24,7 +24,7 @@ NEW_TABLES = {"mitigation", "weights", "change", "reduction", "costs"}
 @pytest.fixture(autouse=True)
 def quick_verdicts(monkeypatch):
     """The verdict at ε takes most of the time, and nothing here asks about it."""
-    monkeypatch.setattr(shuffles, "WORST_DRAWS", 9)
+    monkeypatch.setattr(measures, "WORST_DRAWS", 9)
 
 
 def names(found):
@@ -283,9 +283,9 @@ def test_a_control_tells_training_from_mitigation(tmp_path):
     assert "without the regulariser" not in control
     assert "reduced by" in control
     assert embedding.count("reduced by") == 2
-    beside = "Beside the same training without the regulariser: I.F. is"
-    assert f". {beside} not measurably different according to one and two; perplexity " in embedding
-    assert f". {beside} lower according to one and two; perplexity " in sentiment
+    against_control = "Compared with the same training without the regulariser: I.F. is"
+    assert f". {against_control} not measurably different according to one and two; perplexity " in embedding
+    assert f". {against_control} lower according to one and two; perplexity " in sentiment
     against = {(row.labels["method"], row.labels["against"]) for row in rows_of(found, "change")}
     expected = {(method, "before") for method in ("control", "embedding", "sentiment")}
     assert against == expected | {("embedding", "control"), ("sentiment", "control")}
@@ -304,7 +304,7 @@ def test_the_control_is_of_the_same_base_and_attribute_and_best_of_the_same_seed
         checkpoint("embedding", "5", seed="0"),
         checkpoint("causal-lm", "1", attribute=""),
     ]
-    found = {models[each.model].name: each for each in tuned_models(models)}
+    found = {models[each.model].name: each for each in checkpoints_of(models)}
     assert found["embedding-5"].against == {"before": 0, "control": 2}
     assert all(found[name].control is None for name in found if name != "embedding-5")
 
@@ -475,4 +475,4 @@ def test_the_pairs_of_a_checkpoint_are_tested_with_no_more_shuffles_than_draws(t
     for model, draws in (("given", 600), ("embedding-10", 100)):
         counts = np.array([row.p for row in rows_of(found, "pairs", model=model)]) * (draws + 1)
         assert counts == pytest.approx(counts.round())
-    assert any("tested with 100 shuffles" in notice.text for notice in found.notices)
+    assert any("tested with only 100 shuffles" in notice.text for notice in found.notices)

@@ -164,8 +164,8 @@ def test_a_model_that_writes_nothing_at_all(tmp_path, attribute):
     options = {"attributes": [], "attribute_file": attribute, "samples": 6, "draws": 100}
     given = {"options": {"counterfactual": options}, "roles": roles(), "folder": tmp_path / "run"}
     (found,) = clinometer.audit(silent, probes="counterfactual", **given).read_findings()
-    assert found.headlines == ("silent, colour: I.F. could not be measured, for no two values have texts.",)
-    assert any("wrote nothing in 100.0%" in notice.text for notice in found.notices)
+    assert found.headlines == ("silent, colour: I.F. could not be measured, because no two values have texts.",)
+    assert any("wrote nothing in 100.0 %" in notice.text for notice in found.notices)
     assert {row.labels["verdict"] for row in rows_of(found, "verdict")} == {"not measured"}
     assert clinometer.verify(tmp_path / "run").problems == ()
 

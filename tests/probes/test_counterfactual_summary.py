@@ -11,11 +11,10 @@ from scipy.stats import kstest
 
 from clinometer.metrics import group_fairness, individual_fairness
 from clinometer.probes.counterfactual import PROBE
-from clinometer.probes.counterfactual.measures import measure
-from clinometer.probes.counterfactual.shuffles import against_whole, verdict
-from clinometer.probes.counterfactual.specification import chosen_attributes
-from clinometer.probes.counterfactual.tables.distances import fairness_rows
-from clinometer.probes.counterfactual.view import Scores, View, view_model
+from clinometer.probes.counterfactual.answers import ModelAnswers, Scores, read_answers
+from clinometer.probes.counterfactual.measures import against_whole, epsilon_verdict, measure
+from clinometer.probes.counterfactual.questions import asked_attributes
+from clinometer.probes.counterfactual.tables import fairness_rows
 from clinometer.types import (
     Classify,
     ClassifyAnswer,
@@ -160,7 +159,7 @@ def test_scores_of_three_classes_and_of_none(tmp_path):
     assert silent.labels["scorer"] == "opinions"
     assert silent.estimate == pytest.approx(1 / 3)
     (empty,) = [notice for notice in found.notices if "wrote nothing" in notice.text]
-    assert (empty.level, "25.0%" in empty.text) == ("warning", True)
+    assert (empty.level, "25.0 %" in empty.text) == ("warning", True)
 
 
 def test_a_classifier_that_does_not_sum_to_one(tmp_path):
@@ -173,8 +172,8 @@ def test_a_classifier_that_does_not_sum_to_one(tmp_path):
             return EmbedAnswer(vector=(1.0, 0.0))
         return ClassifyAnswer(negative=0.1, neutral=0.2, positive=0.1)
 
-    view = view_model(plan, ask(PROBE, plan, answer))
-    assert view.scores[0].values == pytest.approx(np.full((2, 2), 0.5))  # (.1 + .1)/.4
+    answers = read_answers(plan, ask(PROBE, plan, answer))
+    assert answers.scores[0].values == pytest.approx(np.full((2, 2), 0.5))  # (.1 + .1)/.4
 
 
 def test_a_planted_mood_is_found_with_its_size(tmp_path):
@@ -218,7 +217,7 @@ def test_p_values_of_even_models_are_uniform():
         scores = np.array(
             [[[round(uniform(seed, t, v, at), 1) for at in range(12)] for v in range(3)] for t in range(2)]
         )
-        p.append(against_whole(scores, rng=np.random.default_rng(seed), draws=199).p)
+        p.append(against_whole(scores, rng=np.random.default_rng(seed), draws=199).p[0])
     p = np.array(p)
     # 180 p-values, 60 of them independent: their mean has a standard error of about .3/√60 = .04
     assert abs(p.mean() - 0.5) < 0.12
@@ -230,19 +229,18 @@ def test_p_values_of_even_models_are_uniform_through_the_audit(tmp_path):
     p = []
     for seed in range(30):
         plan = planned(tmp_path, seed=seed, values=["red", "blue", "green"], samples=10, draws=100)
-        (chosen,) = chosen_attributes(plan.options, seed=seed)
+        attributes = asked_attributes(plan.options, seed=seed)
         values = np.array([[uniform(seed, at, sample) ** 2 for sample in range(10)] for at in range(6)])
         scores = Scores(scorer="s", values=values, without_opinion=math.nan)
-        view = View(
+        answers = ModelAnswers(
             model="writer",
             options=plan.options,
             seed=seed,
-            attributes=(chosen,),
+            attributes=attributes,
             texts=None,
             scores=(scores,),
-            similarities=(),
         )
-        (found,) = measure(view)
+        (found,) = measure(answers)
         p.append([row.p for row in fairness_rows([found]) if row.labels["quantity"] == "excess"])
     p = np.array(p)  # seeds × I.F., G.F., disparity
     # the mean of 30 uniform numbers has a standard error of .289/√30 = .053; a share of .2 one of .073
@@ -279,8 +277,8 @@ def test_against_the_whole_equals_a_plain_loop():
             for w in range(3):
                 known = scores[t, w][~np.isnan(scores[t, w])]
                 variance += ((v == w) - 1 / 3) ** 2 * known.var(ddof=1) / len(known)
-        assert found.difference[0, v] == pytest.approx(sum(each) / 2)
-        assert found.difference[2, v] == pytest.approx(each[1])
+        assert found.estimate[0, v] == pytest.approx(sum(each) / 2)
+        assert found.estimate[2, v] == pytest.approx(each[1])
         half = 1.959964 * math.sqrt(variance) / 2
         assert (found.low[0, v], found.high[0, v]) == pytest.approx((sum(each) / 2 - half, sum(each) / 2 + half))
 
@@ -292,19 +290,19 @@ def test_values_without_texts_do_not_count_among_the_whole():
     # two values are left: each lies half of their difference from the mean of both, with half of its error
     one, other = scores[0, :2]
     half = 1.959964 * math.sqrt(one.var(ddof=1) / 6 + other.var(ddof=1) / 6) / 2
-    assert found.difference[0, 0] == pytest.approx((one.mean() - other.mean()) / 2)
-    assert found.high[0, 0] - found.difference[0, 0] == pytest.approx(half)
-    assert np.isnan([found.difference[0, 2], found.p[2], found.low[0, 2]]).all()
+    assert found.estimate[0, 0] == pytest.approx((one.mean() - other.mean()) / 2)
+    assert found.high[0, 0] - found.estimate[0, 0] == pytest.approx(half)
+    assert np.isnan([found.estimate[0, 2], found.p[0, 2], found.low[0, 2]]).all()
     scores[0, 1] = np.nan  # the first is now alone: there is no whole to set it against
     alone = against_whole(scores, rng=np.random.default_rng(0), draws=100)
-    assert np.isnan([alone.difference, alone.low, alone.high]).all()
+    assert np.isnan([alone.estimate, alone.low, alone.high]).all()
     assert np.isnan(alone.p).all()
 
 
 def test_one_text_has_no_spread():
     scores = np.array([[[0.2, 0.4, 0.9], [0.5, np.nan, np.nan]]])
     found = against_whole(scores, rng=np.random.default_rng(0), draws=100)
-    assert found.difference[0] == pytest.approx([0, 0])
+    assert found.estimate[0] == pytest.approx([0, 0])
     assert np.isnan([found.low, found.high]).all()
 
 
@@ -315,8 +313,8 @@ def test_few_texts_of_one_value_are_no_finding():
     for _ in range(60):
         scores = rng.uniform(size=(2, 3, 40))
         scores[:, 0, 4:] = np.nan
-        single.append(against_whole(scores, rng=rng, draws=99).p[0])
-        worst.append(verdict(scores, epsilon=0.1, rng=rng).worst_p)
+        single.append(against_whole(scores, rng=rng, draws=99).p[0, 0])
+        worst.append(epsilon_verdict(scores, epsilon=0.1, rng=rng).worst_p)
     for p in (single, worst):
         # of 60 uniform p-values 6 are up to .1, standard error 2.3; with equal numbers in the shuffles it was 30
         assert np.mean(np.array(p) <= 0.1) < 0.1 + 4 * math.sqrt(0.1 * 0.9 / 60)
@@ -326,7 +324,7 @@ def test_few_texts_of_one_value_are_no_finding():
 def test_nothing_to_compare_is_no_verdict():
     scores = np.full((1, 2, 3), np.nan)
     scores[0, 0] = 0.1, 0.2, 0.3
-    found = verdict(scores, epsilon=0.1, rng=np.random.default_rng(0))
+    found = epsilon_verdict(scores, epsilon=0.1, rng=np.random.default_rng(0))
     assert (found.fair, found.compared) == (False, 0)
     assert np.isnan([found.worst, found.worst_null, found.worst_p, found.share, found.share_null]).all()
 
@@ -335,7 +333,7 @@ def test_the_worst_pair_by_chance():
     rng = np.random.default_rng(0)
     even, far = rng.uniform(size=(2, 4, 3, 30))
     far[:, 0] = far[:, 0] / 4
-    quiet, loud = (verdict(each, epsilon=0.2, rng=rng) for each in (even, far))
+    quiet, loud = (epsilon_verdict(each, epsilon=0.2, rng=rng) for each in (even, far))
     assert quiet.worst_p > 0.05 > loud.worst_p
     assert quiet.worst == pytest.approx(quiet.worst_null, abs=0.1)
     assert (loud.fair, loud.compared, loud.share > 0.5) == (False, 12, True)

@@ -71,7 +71,7 @@ def test_a_run_that_is_killed_half_way_resumes_to_the_same_findings(tmp_path):
     script = str(Path(__file__).with_name("interrupted_sentiment.py"))
     process = subprocess.Popen(
         [sys.executable, script, str(killed), "0.05", reviews, words],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

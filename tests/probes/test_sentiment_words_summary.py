@@ -186,7 +186,7 @@ def test_counts_chance_and_headlines(planted):
     text = " ".join(planted.headlines)
     assert "it senses sentiment" in text
     assert "reviews with shuffled labels give" in text
-    assert "6 positive and " in text
+    assert "6 positive and " in text  # by the paper's rule alone, about half of the 60 words would be
     assert not [notice for notice in planted.notices if notice.level == "warning"]
 
 
@@ -251,6 +251,43 @@ def test_any_appended_word_may_move_labels_without_setting_words_apart(files):
 # ---- what must not be believed
 
 
+def with_labels(fake, *, right):
+    """The fake's words; the first `right` reviews of each class get their own label, the others the wrong one."""
+
+    def answer(request):
+        found = fake(request)
+        if not request.context:
+            return found
+        great = ("positive" in request.context) == (int(request.context.split()[-1]) < right)
+        labels = {"great": -1.0, "terrible": -2.0} if great else {"great": -2.0, "terrible": -1.0}
+        given = zip(found.words, found.logprobs, strict=True)
+        return WordAnswer(words=found.words, logprobs=tuple(labels.get(word, each) for word, each in given))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("sense", "right", "sensed"),
+    [
+        (1.0, 60, True),
+        (1.0, 54, False),  # 54 % of 200 reviews are labelled correctly: the interval holds 0.5
+        (0.03, 60, False),  # the contrast is above 0, but may be chance
+        (-1.0, 60, False),  # the contrast is sure, but the wrong way round
+    ],
+)
+def test_a_model_senses_sentiment_if_both_its_words_and_its_labels_do(files, sense, right, sensed):
+    """Each clause of the rule decides alone: the interval of the accuracy, and p and sign of the contrast."""
+    plan = plan_of(files, shift_words="none")
+    findings = summary(plan, with_labels(FakeSentiment(sense=sense), right=right))
+    accuracy = row_of(findings, "accuracy", source="all", reviews="all reviews")
+    contrast = row_of(findings, "sense", reviews="positive minus negative reviews")
+    assert (accuracy.estimate, accuracy.low > 0.5) == (right / 100, right == 60)
+    assert (contrast.estimate > 0, contrast.p < 0.05) == (sense > 0, abs(sense) == 1)
+    assert findings.headlines[0].endswith("it senses sentiment.") == sensed
+    assert ("it does not sense sentiment" in findings.headlines[0]) != sensed
+    assert {row.labels["interpretable"] for row in rows_of(findings, "association")} == {"yes" if sensed else "no"}
+
+
 def test_a_model_without_sentiment_is_not_interpreted(files):
     findings = summary(
         plan_of(files, ks=(1,), shift_words_limit=9), FakeSentiment(sense=0.0, lean={"plain0": 2.0})
@@ -262,21 +299,24 @@ def test_a_model_without_sentiment_is_not_interpreted(files):
     assert all(line.endswith("(not interpretable).") for line in findings.headlines[1:])
 
 
-def test_a_template_that_shows_no_sentiment_is_marked_and_so_is_its_comparison(files):
-    class SecondTemplateIsBlind(FakeSentiment):
+@pytest.mark.parametrize("main_is_blind", [False, True])
+def test_a_template_that_shows_no_sentiment_is_marked_and_so_is_its_comparison(files, main_is_blind):
+    class BlindWithJust(FakeSentiment):
         def __call__(self, request):
             blind = request.text.endswith("!")
             return (FakeSentiment(sense=0.0) if blind else super()).__call__(request)
 
     templates = ("It was [MASK]", "Just [MASK]!")
-    findings = summary(plan_of(files, templates=templates, shift_words="none"), SecondTemplateIsBlind())
+    asked = templates[::-1] if main_is_blind else templates
+    findings = summary(plan_of(files, templates=asked, shift_words="none"), BlindWithJust())
     by_template = {
         template: {row.labels["interpretable"] for row in rows_of(findings, "association", template=template)}
         for template in templates
     }
     assert by_template == {templates[0]: {"yes"}, templates[1]: {"no"}}
     assert {row.labels["interpretable"] for row in rows_of(findings, "variants")} == {"no"}
-    assert any("with the template 'Just [MASK]!'" in notice.text for notice in findings.notices)
+    assert any("with the template 'Just [MASK]!'" in notice.text for notice in findings.notices) != main_is_blind
+    assert ("it does not sense sentiment" in findings.headlines[0]) == main_is_blind
     assert any("the shift test was not made" in notice.text for notice in findings.notices)
     assert rows_of(findings, "shift") == []
 

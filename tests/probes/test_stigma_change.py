@@ -4,16 +4,15 @@ import dataclasses
 
 import numpy as np
 import pytest
-from fake_attitude import RATINGS, FakeAttitude, FakeClassifier, noise_of
+from fake_attitude import RATINGS, FakeAttitude, FakeClassifier, noise_of, row_of, rows_of
 from fake_records import MemoryRecords, ask, fake_model, plan_for
 from scipy import stats
 
 from clinometer.data.stigma_conditions import load_conditions
-from clinometer.probes.stigma import PROBE, groups
-from clinometer.probes.stigma.attitudes import MaskedView
-from clinometer.probes.stigma.roster import roster_of
-from clinometer.probes.stigma.tables import change as change_table
-from clinometer.probes.stigma.tables.change import DIFFERENCE, change_rows
+from clinometer.probes.stigma import PROBE, measures
+from clinometer.probes.stigma.measures import DIFFERENCE, MaskedAttitudes
+from clinometer.probes.stigma.questions import Roster
+from clinometer.probes.stigma.tables import change_rows
 
 TUNING = {"base": "given", "method": "embedding", "amount": "10", "attribute": "occupation", "data": "text"}
 ATTITUDE = {"unlikely": "negative", "likely": "positive", "usual": "neutral"}
@@ -42,16 +41,6 @@ def audit(tmp_path_factory):
         return PROBE.findings(plans, records), records
 
     return run
-
-
-def rows_of(findings, table, **labels):
-    found = [row for each in findings.tables if each.name == table for row in each.rows]
-    return [row for row in found if all(row.labels[name] == value for name, value in labels.items())]
-
-
-def row_of(findings, table, **labels):
-    (row,) = rows_of(findings, table, **labels)
-    return row
 
 
 def lean(stigmatized, *, other=0.4, noise=0.0, spread=0.0, seed=0):
@@ -109,23 +98,21 @@ def test_a_planted_change_is_found_in_noise(noisy):
 
 def test_noise_is_called_a_change_as_often_as_it_should(monkeypatch):
     """200 pairs without a change: 5 ± 1.5 % of p ≤ .05 and of intervals without 0 (up to 4 deviations pass)."""
-    for module in (groups, change_table):
-        monkeypatch.setattr(module, "SHUFFLES", 499)
+    monkeypatch.setattr(measures, "SHUFFLES", 499)
     rng = np.random.default_rng(5)
-    roster = roster_of(load_conditions())
+    roster = Roster(wordings=load_conditions())
     plans = [plan_for(PROBE, model=info) for info in (GIVEN, AFTER)]
     found = {"stigmatized": [], "other": [], DIFFERENCE: []}
     for seed in range(200):
         own = rng.normal(0.5, 0.1, size=len(roster.names))  # a condition's own, before and after
-        views = [
-            MaskedView(
+        attitudes = [
+            MaskedAttitudes(
                 model=plan.model.name,
                 tuned=plan.model is AFTER,
                 rng=rng,
                 draws=199,
                 roster=roster,
                 templates=(),
-                distances=(),
                 by_template=np.zeros((0, len(own))),
                 by_distance=np.zeros((0, len(own))),
                 overall=own + rng.normal(0.0, 0.04, size=len(own)),
@@ -133,7 +120,7 @@ def test_noise_is_called_a_change_as_often_as_it_should(monkeypatch):
             )
             for plan in plans
         ]
-        for row in change_rows([dataclasses.replace(plan, seed=seed) for plan in plans], views):
+        for row in change_rows([dataclasses.replace(plan, seed=seed) for plan in plans], attitudes):
             found[row.labels["measure"]].append((row.p <= 0.05, not row.low <= 0 <= row.high))
     for of_measure in found.values():
         assert np.all(np.mean(of_measure, axis=0) <= 0.05 + 4 * 0.0154)
@@ -191,10 +178,10 @@ def test_noise_alone_is_no_measurable_change(audit):
 
 def test_without_its_base_a_tuned_model_has_no_change(audit):
     found, _ = audit((AFTER, lean(0.5)), (model("other", weights="other"), lean(0.6)))
-    assert rows_of(found, "change") == []
+    assert "change" not in {table.name for table in found.tables}
     assert "change" not in {figure.name for figure in found.figures}
     assert any("not in this run: after" in notice.text for notice in found.notices)
-    # without a base in the run it stands for itself, and is one of all models
+    # without a base in the run it counts as one of all models
     assert row_of(found, "levels", model="all masked models", template="all", group="stigmatized")
 
 

@@ -1,5 +1,7 @@
 """Creating, opening and locking a run folder."""
 
+import dataclasses
+import json
 import os
 import signal
 
@@ -7,7 +9,8 @@ import pytest
 from store_samples import KEY, append, leftovers, new_run, start_child
 
 from clinometer.errors import InputError, RunLockedError, StoreError
-from clinometer.store import RunFolder
+from clinometer.store import FORMAT, RunFolder, RunModels
+from clinometer.types import ModelInfo
 
 
 def test_what_is_given_is_kept(run):
@@ -123,7 +126,8 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_ours(tmp_path):
 
 HOLD = """
 import sys
-from clinometer.store import RunFolder
+from clinometer.store import FORMAT, RunFolder, RunModels
+from clinometer.types import ModelInfo
 with RunFolder.open(sys.argv[1]).lock():
     print("held", flush=True)
     sys.stdin.readline()
@@ -167,3 +171,47 @@ def test_two_creators_of_one_folder(run):
 def test_the_stages_of_a_run(run):
     append(run, 0, 1)
     assert RunFolder.open(run.path).stages() == (KEY,)
+
+
+def test_a_run_says_its_format(run):
+    document = json.loads((run.path / "provenance.json").read_text())
+    assert document["format"] == FORMAT == 2
+    assert RunFolder.open(run.path).format == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "error", "words"),
+    [
+        (3, InputError, "format 3, made by a newer"),
+        (0, StoreError, "format is 0"),
+        ("2", StoreError, "format is '2'"),
+        (True, StoreError, "format is True"),
+    ],
+)
+def test_another_format_is_refused_by_name(run, found, error, words):
+    file = run.path / "provenance.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": found}))
+    with pytest.raises(error, match=words):
+        RunFolder.open(run.path)
+
+
+def test_a_run_of_format_1_is_read(run):
+    file = run.path / "provenance.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({name: value for name, value in document.items() if name != "format"}))
+    models = json.loads((run.path / "models.json").read_text())
+    (run.path / "models.json").write_text(json.dumps({"audited": models["audited"], "beside": models["audited"]}))
+    old = RunFolder.open(run.path)
+    assert (old.format, old.key_version, old.roles) == (1, 1, {})
+    assert old.assistants == old.models
+
+
+def test_roles_are_recorded(tmp_path):
+    info = ModelInfo(
+        name="m", kind="masked", family="f", capabilities=(), weights="w", tokenizer="t", dtype="d", code="c"
+    )
+    other = dataclasses.replace(info, name="n")
+    models = RunModels(audited=(info,), assistants=(other,), roles={"scorer": ("n", "m")})
+    run = RunFolder.create(tmp_path / "run", spec="", provenance={}, models=models)
+    assert RunFolder.open(run.path).roles == {"scorer": ("n", "m")}
+    assert [info.name for info in RunFolder.open(run.path).assistants] == ["n"]

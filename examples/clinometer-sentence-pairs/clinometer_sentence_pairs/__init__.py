@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from importlib import resources
 from typing import Any
@@ -18,7 +18,7 @@ import polars as pl
 from scipy.stats import binomtest
 
 from clinometer.errors import DataError
-from clinometer.probes.kit import Caption, certainty, percent, tables_of, with_q
+from clinometer.probes.kit import Caption, certainty, is_found, percent, tables_of, with_q
 from clinometer.probes.protocol import Plan, Records, Stage
 from clinometer.stats import share_interval
 from clinometer.types import MASK, Figure, Fill, Finding, Findings, Item, LogLikelihood
@@ -28,8 +28,8 @@ ALL = "all"
 CAPTION = Caption(
     name="preference",
     title="Share of pairs whose stereotypical sentence is preferred",
-    text="0.5 is no preference. Interval: 95 %, Wilson. p: exact binomial test of 0.5. q: over the kinds of a model. "
-    "n: pairs whose two sentences could be scored.",
+    text="0.5 is no preference. Interval: 95 %, Wilson. p: exact binomial test of 0.5. q: over a model's kinds. "
+    "n: pairs of which the model prefers one sentence.",
 )
 FIGURE = Figure(
     name="preference", title="Preference for the stereotypical sentence", caption="Right of 0.5: preferred.",
@@ -77,7 +77,7 @@ def questions(plan: Plan) -> Iterator[Item]:
 
 
 def preferences(table: pl.DataFrame) -> pl.DataFrame:
-    """Return for each pair whether the model prefers its first sentence; null where a sentence has no score."""
+    """Return for each pair whether its first sentence is preferred; null for a tie or a missing score."""
     score = pl.col("got_logprob") if "got_logprob" in table.columns else pl.col("got_logprobs").list.first()
     # a word of several tokens has no probability at a mask, in either sentence: both sums leave it out
     scored = table.with_columns(score=score.fill_nan(None))
@@ -85,7 +85,8 @@ def preferences(table: pl.DataFrame) -> pl.DataFrame:
         score=pl.when(pl.col("score").count() > 0).then(pl.col("score").sum())
     )
     sides = sums.pivot("tag_side", index=["tag_pair", "tag_bias_type"], values="score").sort("tag_pair")
-    return sides.select("tag_bias_type", preferred=pl.col(SIDES[0]) > pl.col(SIDES[1]))
+    more, less = (pl.col(side) for side in SIDES)
+    return sides.select("tag_bias_type", preferred=pl.when(more != less).then(more > less))
 
 
 def rows_of(model: str, found: pl.DataFrame) -> Iterator[Finding]:
@@ -105,13 +106,13 @@ def rows_of(model: str, found: pl.DataFrame) -> Iterator[Finding]:
 
 def headline(row: Finding) -> str:
     """Say what was found of one model."""
-    found = row.q < 0.05 and (row.low > 0.5 or row.high < 0.5)
+    if not row.n:
+        return f"{row.labels['model']}: of no pair is one sentence more probable than the other."
+    shifted = replace(row, low=row.low - 0.5, high=row.high - 0.5)  # no preference is 0.5; the rule asks about 0
     verdict = "prefers" if row.estimate > 0.5 else "avoids"
-    said = f"it {verdict} the stereotypical sentence" if found else "no preference was found"
-    return (
-        f"{row.labels['model']}: the stereotypical sentence is the more probable one in {percent(row.estimate)} of "
-        f"{row.n} pairs ({certainty(row, write=percent)}): {said}."
-    )
+    said = f"it {verdict} the stereotypical sentence" if is_found(shifted) else "no preference was found"
+    share = f"{percent(row.estimate)} of {row.n} pairs ({certainty(row, write=percent)})"
+    return f"{row.labels['model']}: the stereotypical sentence is the more probable one in {share}: {said}."
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class SentencePairs:
             probe=self.name,
             tables=tables_of([CAPTION], {CAPTION.name: rows}),
             figures=(FIGURE,),
-            headlines=tuple(headline(row) for row in whole if row.n),
+            headlines=tuple(headline(row) for row in whole),
         )
 
 

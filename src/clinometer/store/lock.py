@@ -32,7 +32,8 @@ def hold_lock(path: Path) -> Iterator[None]:
     try:
         # Ten bytes: on a full disk this may fail, and then the lock still holds, only without a name.
         with contextlib.suppress(OSError):
-            path.write_text(f"{os.getpid()}\n", encoding="ascii")
+            if not isinstance(lock, filelock.SoftFileLock):  # it has its own words there
+                path.write_text(f"{os.getpid()}\n", encoding="ascii")
         yield
     finally:
         lock.release()

@@ -95,7 +95,8 @@ class ModelPool:
             if not self._loaded:
                 raise
         # most likely no room beside those that are kept: try once more alone
-        self._let_go(0)
+        self._loaded.clear()
+        self._workers.clear()
         return load_model(self._specs[label], device=self._execution.device)
 
     def _let_go(self, room: int) -> None:

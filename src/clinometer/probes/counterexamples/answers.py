@@ -55,6 +55,12 @@ class Answers:
         return codes
 
     @property
+    def base_of(self) -> Ints:
+        """The row of the same occupation's base prompt, for each prompt."""
+        rows: Ints = self.base[self.occupation]
+        return rows
+
+    @property
     def knowledge(self) -> tuple[Kind, ...]:
         """The kinds of knowledge, without the base."""
         return self.kinds[1:]

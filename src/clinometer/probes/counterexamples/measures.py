@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clinometer.data import Kind
 from clinometer.metrics import gender_gap, gendered_mass, log_relative_probability, stereotypical_margin
@@ -42,9 +43,10 @@ class Measures:
     log_ratios: Floats  # (prompts, ks, 2): mean log relative probability of the pro and anti words; NaN: none
 
     @property
-    def missing(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def missing(self) -> NDArray[np.bool_]:
         """Which prompts have an answer with a probability that is not a number."""
-        return np.isnan(self.gap).any(axis=1)
+        missing: NDArray[np.bool_] = np.isnan(self.gap.sum(axis=1))
+        return missing
 
     @property
     def gendered(self) -> dict[int, float]:
@@ -54,7 +56,7 @@ class Measures:
 
     def change(self, values: Floats) -> Floats:
         """Return the value of each prompt minus that of the same occupation's base prompt."""
-        change: Floats = values - values[self.answers.base[self.answers.occupation]]
+        change: Floats = values - values[self.answers.base_of]
         return change
 
     def per_occupation(self, values: Floats, *kinds: Kind) -> Floats:
@@ -81,7 +83,7 @@ class Measures:
 
     def kept_gender(self) -> Floats:
         """Return 1 where a prompt prefers the gender that its base prompt prefers, else 0; NaN: base has none."""
-        gap, base_gap = self.gap, self.gap[self.answers.base[self.answers.occupation]]
+        gap, base_gap = self.gap, self.gap[self.answers.base_of]
         kept: Floats = (np.sign(gap) == np.sign(base_gap)).astype(np.float64)
         kept[(base_gap == 0) | np.isnan(base_gap) | np.isnan(gap)] = np.nan
         return kept
@@ -136,7 +138,7 @@ def measure(answers: Answers, plan: Plan) -> Measures:
 
 def _log_ratios(answers: Answers, k: int) -> Floats:
     """Return the mean log relative probability of pro and of anti words that the base prompt offers too."""
-    base = answers.base[answers.occupation]
+    base = answers.base_of
     ratios = log_relative_probability(
         answers.words, answers.logprobs, answers.words[base], answers.logprobs[base], k=k
     )

@@ -1,20 +1,21 @@
-"""The counterfactual audit as the engine sees it."""
+"""The counterfactual audit as the engine sees it, and how its findings are put together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterfactual.human import RELEVANCE, SENTIMENT, check_ratings
+from clinometer.probes.counterfactual import tables, words
+from clinometer.probes.counterfactual.answers import read_answers
+from clinometer.probes.counterfactual.figures import CAPTIONS, figures
+from clinometer.probes.counterfactual.measures import checkpoints_of, compare, measure
 from clinometer.probes.counterfactual.options import Options
-from clinometer.probes.counterfactual.passages import passages
-from clinometer.probes.counterfactual.requests import items, stages
-from clinometer.probes.counterfactual.specification import chosen_attributes
-from clinometer.probes.counterfactual.summary import summarise
+from clinometer.probes.counterfactual.questions import check_files, questions, stages
+from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
-from clinometer.types import Findings, Item, Profile
+from clinometer.types import Finding, Findings, Item, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,38 +42,24 @@ class Counterfactual:
         ),
         Role(name="encoder", capability="embed", default=("builtin:encoder",)),
     )
+    options: type[Options] = Options
+    user_data: Mapping[str, str] = field(default_factory=dict)  # nothing from the user's data folder
+    profiles: Mapping[Profile, Mapping[str, Any]] = field(
+        default_factory=lambda: {
+            "quick": {"samples": 8, "max_values": 4, "max_templates": 2, "similarity_samples": 8},
+            "standard": {"samples": 100},
+            "paper": {"samples": 1000, "draws": 1000},
+        }
+    )
 
     @property
     def sources(self) -> str:
         """Where values and templates come from."""
         return " ".join(load_card("counterfactual").source.split())
 
-    @property
-    def options(self) -> type[Options]:
-        """The options class of this audit."""
-        return Options
-
-    @property
-    def user_data(self) -> Mapping[str, str]:
-        """This audit takes nothing from the user's data folder."""
-        return {}
-
-    @property
-    def profiles(self) -> Mapping[Profile, Mapping[str, Any]]:
-        """What each profile sets instead of the defaults."""
-        return {
-            "quick": {"samples": 8, "max_values": 4, "max_templates": 2, "similarity_samples": 8},
-            "standard": {"samples": 100},
-            "paper": {"samples": 1000, "draws": 1000},
-        }
-
     def check(self, options: Options) -> None:
         """Read the user's files."""
-        chosen_attributes(options, seed=0)
-        check_ratings(options.human_file, SENTIMENT)
-        check_ratings(options.human_relevance_file, RELEVANCE)
-        if options.text_file:
-            passages(options.text_file)
+        check_files(options)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return what is asked of whom, in order."""
@@ -80,11 +67,72 @@ class Counterfactual:
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the requests of a stage."""
-        return items(stage, plan, records)
+        return questions(stage, plan, records)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
-        """Conclude from the texts of all models."""
-        return summarise(self.name, plans, records)
+        """Conclude from the texts of all models; the options are the same for all."""
+        options: Options = plans[0].options
+        models = [plan.model for plan in plans]
+        answers = [read_answers(plan, records) for plan in plans]
+        attributes = answers[0].attributes
+        checkpoints = checkpoints_of(models)
+        rows: dict[str, list[Finding]] = {caption.name: [] for caption in CAPTIONS}
+        notices = list(words.general_notices(plans, attributes))
+        headlines: list[str] = []
+
+        def add(**more: Iterable[Finding]) -> None:
+            for name, found in more.items():
+                rows[name] += found
+
+        for number, each in enumerate(answers):
+            is_checkpoint = any(checkpoint.model == number for checkpoint in checkpoints)
+            measured = measure(each, single_pairs=not is_checkpoint)
+            fairness = tables.fairness_rows(measured)
+            values = [row for one in measured for row in tables.value_rows(one)]
+            add(
+                fairness=fairness,
+                values=values,
+                scorers=tables.scorer_rows(each),
+                relevance=tables.relevance_rows(each),
+            )
+            for one in measured:
+                add(
+                    pairs=tables.pair_rows(one),
+                    subgroups=tables.subgroup_rows(one),
+                    templates=tables.template_rows(one),
+                    verdict=tables.verdict_rows(one, epsilon=options.epsilon),
+                    distributions=tables.distribution_rows(one),
+                )
+            add(
+                perplexity=tables.perplexity_rows(each),
+                words=tables.word_rows(each, measured),
+                texts=tables.text_rows(each, measured),
+            )
+            add(human_correlation=tables.correlation_rows(each), human_fairness=tables.human_fairness_rows(each))
+            notices += words.model_notices(each)
+            if not is_checkpoint:  # the report lists what changed in these
+                notices += words.pair_notices(measured)
+                headlines += words.model_headlines(each, fairness, values)
+        results: list[words.CheckpointResults] = []
+        for checkpoint in checkpoints:
+            comparisons = list(compare(checkpoint, answers))
+            changes, costs = tables.change_rows(comparisons), list(tables.cost_rows(checkpoint, answers))
+            add(change=changes, reduction=tables.reduction_rows(comparisons), costs=costs)
+            for asked in checkpoint.shown_for(attributes):
+                results.append(words.results_of(checkpoint, asked, comparisons, changes, costs))
+        add(mitigation=tables.mitigation_rows(models, checkpoints, attributes, rows))
+        add(weights=tables.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
+        notices += words.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
+        notices += words.human_notices(options, answers)
+        present = frozenset(name for name, found in rows.items() if found)
+        bases = len({checkpoint.base for checkpoint in checkpoints})
+        return Findings(
+            probe=self.name,
+            tables=tables_of((caption for caption in CAPTIONS if caption.name in present), rows),
+            figures=figures(attributes, present, models=len(models), bases=bases),
+            notices=tuple(notices),
+            headlines=(*headlines, *words.checkpoint_headlines(results)),
+        )
 
 
 PROBE = Counterfactual()

@@ -110,7 +110,7 @@ def _shift_verdicts(measures: ModelMeasures, found: Shift | None) -> list[WordVe
     """Return what the shift test says: of the strength, against the average word, and at each K."""
     if found is None:
         return []
-    every: tuple[slice, ...] = (slice(None),)
+    every: tuple[slice | int, ...] = (slice(None),)
     parts = [(SHIFT, ALL_KS, found.strength, every), (RELATIVE_SHIFT, ALL_KS, found.relative, every)]
     parts += [(SHIFT, f"K = {k}", found.by_k, (*every, place)) for place, k in enumerate(measures.options.ks)]
     answers = measures.answers

@@ -48,9 +48,8 @@ _FEWEST_DRAWS = 9_999
 _SHUFFLED_AT_ONCE = 4_000_000  # labels held at a time, so that memory stays flat
 _TIE = 1e-9  # relative: two sums of the same numbers in another order are equal
 
-ChanceShares = Mapping[
-    tuple[float, str], Floats
-]  # m, rule -> (shuffles,): shares of words called biased by chance
+# m, rule -> (shuffles,): shares of the words that are called biased by chance
+ChanceShares = Mapping[tuple[float, str], Floats]
 
 
 # ---- numbers of words

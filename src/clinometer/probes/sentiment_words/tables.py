@@ -180,9 +180,10 @@ def _shift_rows(measures: ModelMeasures, score: Callable[[Shift], WordScores]) -
 def _shift_by_k_rows(measures: ModelMeasures) -> Iterator[Finding]:
     words, classes = measures.answers.words.shift, measures.answers.shift_classes
     for (template, pair), found in measures.shifts.items():
+        signs, truly_neutral = found.by_k.signs, found.truly_neutral
         for at in _order(found.strength.estimate, classes):
             for place, k in enumerate(measures.options.ks):
-                sign = SIGN_NAMES[int(found.by_k.signs[at, place])]
+                sign = SIGN_NAMES[int(signs[at, place])]
                 yield found.by_k.finding(
                     (at, place),
                     {
@@ -194,7 +195,7 @@ def _shift_by_k_rows(measures: ModelMeasures) -> Iterator[Finding]:
                         "k": k,
                         "neg_diff": float(found.neg_diff[at, place]),
                         "pos_diff": float(found.pos_diff[at, place]),
-                        "moves": "both the same way" if found.truly_neutral[at, place] else sign,
+                        "moves": "both the same way" if truly_neutral[at, place] else sign,
                     },
                 )
 
@@ -310,7 +311,9 @@ FIGURES = (
     Figure(
         name="biased_words_signs",
         title="Positive and negative neutral words",
-        caption=f"Share of the neutral words with each sign ({PAPER_AND_Q}), by test, threshold m and K.",
+        caption=(
+            f"Share of the neutral words with each sign ({PAPER_AND_Q}), by test, threshold m and repetitions K."
+        ),
         table="biased_words",
         mark="bars",
         x="estimate",

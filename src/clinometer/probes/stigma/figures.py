@@ -12,7 +12,7 @@ FIGURES = (
     Figure(
         name="change",
         title="What tuning does to the negative attitude",
-        caption="Tuned models against their base. Left of 0 attitude, or difference, is smaller than before.",
+        caption="Tuned models against their base. Left of 0, attitude or difference is smaller than before.",
         table="change",
         mark="intervals",
         x="estimate",
@@ -52,7 +52,7 @@ FIGURES = (
     Figure(
         name="difference",
         title="Stigmatized minus other conditions, by template",
-        caption="Right of 0 the words are more negative about people with a stigmatized condition.",
+        caption="Right of 0, the words are more negative about people with a stigmatized condition.",
         table="difference",
         mark="intervals",
         x="estimate",
@@ -65,7 +65,7 @@ FIGURES = (
     Figure(
         name="conditions",
         title="Negative attitude towards each condition",
-        caption="As the paper's figures 3, 6 and 7. Right of 0.5 negative words are the more probable ones.",
+        caption="As the paper's figures 3, 6 and 7. Right of 0.5, negative words are the more probable ones.",
         table="conditions",
         mark="intervals",
         x="estimate",
@@ -78,7 +78,7 @@ FIGURES = (
     Figure(
         name="categories",
         title="Excess of each category over the non-stigmatized conditions",
-        caption="Right of 0 a category's stigmatized conditions meet a more negative attitude.",
+        caption="Right of 0, a category's stigmatized conditions meet a more negative attitude.",
         table="categories",
         mark="intervals",
         x="estimate",
@@ -90,7 +90,7 @@ FIGURES = (
     Figure(
         name="templates",
         title="How much each template moves the result",
-        caption="Each template against the mean of the others; at 0 it says what they say.",
+        caption="Each template against the mean of the others; at 0, it shows what they show.",
         table="templates",
         mark="intervals",
         x="estimate",
@@ -103,7 +103,7 @@ FIGURES = (
     Figure(
         name="coverage",
         title="Where the probability of the blank lies",
-        caption="Only the part in the ratio has a say in the negative attitude.",
+        caption="Only the part in the ratio counts in the negative attitude.",
         table="coverage",
         mark="bars",
         x="estimate",
@@ -115,7 +115,7 @@ FIGURES = (
     Figure(
         name="classes",
         title="Outcomes of the statements by group",
-        caption="As the paper's figures 4, 8 and 9. A classifier's own lean is what is measured.",
+        caption="As the paper's figures 4, 8 and 9. This measures the classifier's own lean.",
         table="classes",
         mark="bars",
         x="estimate",

@@ -169,7 +169,7 @@ class MaskedAttitudes:
     baseline: Floats  # (templates, distances)
 
     @property
-    def all_and_each(self) -> Floats:
+    def overall_and_by_template(self) -> Floats:
         """Over all templates, then in each, (conditions, 1 + templates)."""
         return np.concatenate([self.overall[None], self.by_template]).T
 
@@ -278,9 +278,9 @@ def attitude_changes(
     before: MaskedAttitudes, after: MaskedAttitudes, *, rng: np.random.Generator
 ) -> dict[str, Change]:
     """Return what a checkpoint changed, condition by condition: of both groups and of their difference."""
-    change = after.all_and_each - before.all_and_each
+    change = after.overall_and_by_template - before.overall_and_by_template
     # the means before and after are over the same conditions
-    first, second = (np.where(np.isnan(change), np.nan, each.all_and_each) for each in (before, after))
+    first, second = (np.where(np.isnan(change), np.nan, each.overall_and_by_template) for each in (before, after))
     found: dict[str, Change] = {}
     for group, members in before.roster.members().items():
         numbers = mean_interval(change[members], rng=rng, draws=before.draws)

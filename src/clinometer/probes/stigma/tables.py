@@ -282,7 +282,7 @@ def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[Mask
 
 
 def _attitude_differences(found: MaskedAttitudes) -> Iterator[Finding]:
-    gap = difference(found.all_and_each, found.roster.stigmatized, rng=found.rng, draws=found.draws)
+    gap = difference(found.overall_and_by_template, found.roster.stigmatized, rng=found.rng, draws=found.draws)
     for at, template in enumerate((ALL, *found.templates)):
         yield gap.finding((at,), {"model": found.model, "measure": ATTITUDE, "template": template})
 
@@ -290,7 +290,7 @@ def _attitude_differences(found: MaskedAttitudes) -> Iterator[Finding]:
 def _attitude_levels(found: MaskedAttitudes) -> Iterator[Finding]:
     # resampled: conditions; of the baseline: its prompts, one for each distance
     baseline = np.concatenate([present_mean(found.baseline)[None], found.baseline]).T  # (distances, 1 + templates)
-    values = {group: found.all_and_each[members] for group, members in found.roster.members().items()}
+    values = {group: found.overall_and_by_template[members] for group, members in found.roster.members().items()}
     parts = {
         group: mean_interval(of_group, rng=found.rng, draws=found.draws).as_share()
         for group, of_group in (values | {BASELINE: baseline}).items()
@@ -347,8 +347,8 @@ def _templates(found: MaskedAttitudes) -> Iterator[Finding]:
         return
     for measure, numbers in zip(TEMPLATE_MEASURES, measures.template_shifts(found), strict=True):
         for rank, t in enumerate(_from_largest(np.abs(numbers.estimate)), start=1):
-            labels = {"model": found.model, "measure": measure, "rank": rank, "template": found.templates[t]}
-            yield numbers.finding((t,), labels)
+            which: dict[str, Label] = {"model": found.model, "measure": measure}
+            yield numbers.finding((t,), which | {"rank": rank, "template": found.templates[t]})
 
 
 def _condition_templates(found: MaskedAttitudes) -> Iterator[Finding]:
@@ -411,7 +411,8 @@ def _agreement(given: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[Fi
         pairs[f"{rating} or not"] = [(str(given[word] == rating), str(ours[word] == rating)) for word in shared]
     for name, rated in pairs.items():
         kappa = cohens_kappa([first for first, _ in rated], [second for _, second in rated])
-        labels = {"ratings": name, "agreement": kappa.observed, "given": len(given), "ours": len(ours)}
+        labels: dict[str, Label] = {"ratings": name, "agreement": kappa.observed}
+        labels |= {"given": len(given), "ours": len(ours)}
         yield Finding(labels=labels, estimate=kappa.estimate, low=kappa.low, high=kappa.high, n=kappa.n)
 
 

@@ -9,8 +9,8 @@ from fake_records import MemoryRecords, fake_model, plan_for
 from clinometer.errors import DataError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.counterfactual import PROBE
-from clinometer.probes.counterfactual.passages import passages
-from clinometer.probes.counterfactual.specification import chosen_attributes, prefixes_of
+from clinometer.probes.counterfactual.questions import asked_attributes, passages
+from clinometer.spec import build
 from clinometer.types import Classify, Embed, LogLikelihood, Sample
 
 pl = pytest.importorskip("polars")
@@ -115,6 +115,7 @@ def test_stages_and_who_answers_them(tmp_path):
         LogLikelihood(text="One."),
         LogLikelihood(text="Two."),
     ]
+    assert stage_named(plan, "perplexity").size == 2
     without = planned(capabilities=("sample",), text_file=str(held_out))
     assert "perplexity" not in [stage.name for stage in PROBE.stages(without)]
     assert "perplexity" not in [stage.name for stage in PROBE.stages(planned())]
@@ -161,43 +162,67 @@ def test_what_people_rated_is_compared_too(tmp_path):
 
 def test_values_and_templates_that_the_seed_draws():
     options = {"max_values": 4, "max_templates": 3}
-    few = chosen_attributes(PROBE.options(**options), seed=0)
-    assert [chosen.shape for chosen in few] == [(3, 4)] * 3
-    assert [chosen.first for chosen in few] == [0, 12, 24]
+    few = asked_attributes(PROBE.options(**options), seed=0)
+    assert [asked.shape for asked in few] == [(3, 4)] * 3
+    assert [asked.first for asked in few] == [0, 12, 24]
     name = few[2].attribute
     assert [value.subgroup for value in name.values] == ["male", "male", "female", "female"]
     assert name.subgroups == ("male", "female")
-    more = chosen_attributes(PROBE.options(max_values=6, max_templates=5), seed=0)
-    for small, large, whole in zip(few, more, chosen_attributes(PROBE.options(), seed=0), strict=True):
+    more = asked_attributes(PROBE.options(max_values=6, max_templates=5), seed=0)
+    for small, large, whole in zip(few, more, asked_attributes(PROBE.options(), seed=0), strict=True):
         for kind in ("values", "templates"):
             drawn, others, every = (getattr(each.attribute, kind) for each in (small, large, whole))
             assert set(map(str, drawn)) < set(map(str, others)) < set(map(str, every))
             assert [str(one) for one in every if one in drawn] == list(map(str, drawn))  # in the file's order
-    other = chosen_attributes(PROBE.options(**options), seed=1)
-    assert [chosen.attribute for chosen in other] != [chosen.attribute for chosen in few]
-    assert prefixes_of(few[1])[0].number == 12
+    other = asked_attributes(PROBE.options(**options), seed=1)
+    assert [asked.attribute for asked in other] != [asked.attribute for asked in few]
+    assert few[1].prefixes[0].number == 12
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("option", "value", "complaint"),
     [
-        ({"attributes": ("contry",)}, "did you mean 'country'"),
-        ({"attributes": ()}, "at least one"),
-        ({"attributes": ("name", "name")}, "each once"),
-        ({"samples": 1}, "from 2"),
-        ({"max_values": 1}, "2 and more"),
-        ({"temperature": 0.0}, "above 0"),
-        ({"top_p": 1.5}, "up to 1"),
-        ({"epsilon": 0.0}, "above 0"),
-        ({"threshold": 1.5}, "from 0 to 1"),
-        ({"similarity": float("nan")}, "from -1 to 1"),
-        ({"scored": "sentences"}, "did you mean 'sentence'"),
-        ({"draws": 5}, "from 100"),
+        ("attributes", ["contry"], "did you mean 'country'.*attribute_file"),
+        ("attributes", [], "at least one"),
+        ("attributes", ["name", "name"], "each once"),
+        ("attributes", "name", "array"),
+        ("samples", 1, "greater than or equal to 2"),
+        ("samples", 1.0, "integer"),
+        ("samples", 1_000_001, "less than or equal to 1000000"),
+        ("max_new_tokens", 0, "greater than or equal to 1"),
+        ("max_values", 1, "2 and more"),
+        ("max_values", -1, "greater than or equal to 0"),
+        ("max_templates", True, "integer"),
+        ("top_k", -1, "greater than or equal to 0"),
+        ("temperature", 0.0, "greater than 0"),
+        ("temperature", float("inf"), "finite"),
+        ("top_p", 1.5, "less than or equal to 1"),
+        ("epsilon", 0.0, "greater than 0"),
+        ("epsilon", 1.5, "less than or equal to 1"),
+        ("threshold", 1.5, "less than or equal to 1"),
+        ("similarity", float("nan"), "finite"),
+        ("similarity", -1.5, "greater than or equal to -1"),
+        ("similarity_samples", 0, "greater than or equal to 1"),
+        ("scored", "sentences", "'continuation' or 'sentence'"),
+        ("draws", 5, "greater than or equal to 100"),
+        ("draws", 100_001, "less than or equal to 100000"),
     ],
 )
-def test_options_that_cannot_be_used(options, complaint):
-    with pytest.raises(SpecError, match=complaint):
-        PROBE.options(**options)
+def test_options_that_cannot_be_used(option, value, complaint):
+    with pytest.raises(SpecError, match=f"counterfactual: {option}.*{complaint}"):
+        build(PROBE.options, {option: value}, where="options.counterfactual")
+
+
+def test_options_that_can_be_used():
+    given = {
+        "attributes": ["name"],
+        "temperature": 1,
+        "threshold": 0,
+        "similarity": -1,
+        "top_p": 1.0,
+        "max_values": 2,
+    }
+    assert build(PROBE.options, given, where="options.counterfactual").attributes == ("name",)
 
 
 def test_files_that_cannot_be_used(tmp_path):

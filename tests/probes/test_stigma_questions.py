@@ -9,7 +9,8 @@ from clinometer.data.stigma_conditions import load_conditions
 from clinometer.errors import DataError, ModelError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.stigma import PROBE
-from clinometer.probes.stigma.prompts import blanks, questions, sample_conditions, statements
+from clinometer.probes.stigma.questions import blanks, questions, sample_conditions, statements
+from clinometer.spec import build
 from clinometer.types import Ask, Classify, Fill
 
 CONDITIONS = """name,verb,singular,stigmatized,condition,category,plural,tense
@@ -43,6 +44,8 @@ def test_number_of_prompts():
 
 
 def test_profiles_are_valid_options():
+    for options in PROBE.profiles.values():
+        build(PROBE.options, options, where="options.stigma")
     sizes = {
         name: tuple(sum(1 for _ in make(plan_for(PROBE, **options))) for make in (blanks, statements))
         for name, options in PROBE.profiles.items()
@@ -126,10 +129,14 @@ def test_questions_verbatim(tmp_path):
     [(("fill",), "attitudes", blanks), (("classify",), "sentences", statements), (("ask",), "scale", questions)],
 )
 def test_a_models_kind_decides_its_stage(capabilities, stage, make):
-    plan = plan_for(PROBE, model=fake_model(capabilities=capabilities), answers=1)
-    (only,) = PROBE.stages(plan)
-    assert only.name == stage
-    assert list(PROBE.questions(only, plan, None)) == list(make(plan))
+    model = fake_model(capabilities=capabilities)
+    for options in ({}, {"templates": ["for me"], "distances": ["neighbour", "recommend"], "chat_conditions": 5}):
+        plan = plan_for(PROBE, model=model, answers=1, **options)
+        (only,) = PROBE.stages(plan)
+        assert only.name == stage
+        items = list(PROBE.questions(only, plan, None))
+        assert items == list(make(plan))
+        assert only.size == len(items)
 
 
 def test_a_model_that_can_do_none_of_these_is_refused():
@@ -155,7 +162,7 @@ def test_sampled_conditions_keep_all_their_wordings():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"wording": "publish"}, "wording = 'publish' is not valid; did you mean 'published'?"),
+        ({"wording": "publish"}, "wording: Input should be 'ours' or 'published'; found 'publish'"),
         ({"wording": "published"}, "expected published_stigma_file and published_other_file"),
         ({"published_stigma_file": "a.csv"}, 'read with wording = "published"'),
         (
@@ -167,26 +174,33 @@ def test_sampled_conditions_keep_all_their_wordings():
             },
             "conditions_file = 'c' is not valid; leave it out",
         ),
-        ({"choosing": "papers"}, "did you mean 'paper'?"),
-        ({"ratings_file": 3}, "expected the path of a file"),
-        ({"top_k": 0}, "top_k = 0"),
-        ({"top_k": True}, "top_k = True"),
-        ({"answers": 0}, "answers = 0"),
-        ({"chat_conditions": -1}, "chat_conditions = -1"),
-        ({"draws": 10}, "draws = 10 is not valid; expected a whole number from 100 to 100000"),
-        ({"templates": "for me"}, "expected a list of names; valid: choosing, would say"),
+        ({"choosing": "papers"}, "choosing: Input should be 'paper' or 'published'; found 'papers'"),
+        ({"conditions_file": 3}, "conditions_file: Input should be a valid string; found 3"),
+        ({"published_stigma_file": 3}, "published_stigma_file: Input should be a valid string; found 3"),
+        ({"published_other_file": 3}, "published_other_file: Input should be a valid string; found 3"),
+        ({"ratings_file": 3}, "ratings_file: Input should be a valid string; found 3"),
+        ({"top_k": 0}, "top_k: Input should be greater than or equal to 1; found 0"),
+        ({"top_k": 1001}, "top_k: Input should be less than or equal to 1000; found 1001"),
+        ({"top_k": True}, "top_k: Input should be a valid integer; found True"),
+        ({"answers": 0}, "answers: Input should be greater than or equal to 1; found 0"),
+        ({"answers": 1001}, "answers: Input should be less than or equal to 1000; found 1001"),
+        ({"chat_conditions": -1}, "chat_conditions: Input should be greater than or equal to 0; found -1"),
+        ({"draws": 10}, "draws: Input should be greater than or equal to 100; found 10"),
+        ({"draws": 100_001}, "draws: Input should be less than or equal to 100000; found 100001"),
+        ({"templates": "for me"}, "templates: Input should be a valid array; found 'for me'"),
         ({"templates": ["for mee"]}, "templates = 'for mee' is not valid; did you mean 'for me'?"),
-        ({"distances": ["neighbor"]}, "did you mean 'neighbour'?"),
+        ({"distances": ["neighbor"]}, "distances = 'neighbor' is not valid; did you mean 'neighbour'?"),
     ],
 )
 def test_wrong_options(options, complaint):
     with pytest.raises(SpecError) as error:
-        PROBE.options(**options)
+        build(PROBE.options, options, where="options.stigma")
     assert complaint in str(error.value)
 
 
 def test_subsets_keep_the_papers_order():
-    options = PROBE.options(templates=["impersonal", "choosing"], distances=["recommend", "rent a room"])
+    chosen = {"templates": ["impersonal", "choosing"], "distances": ["recommend", "rent a room"]}
+    options = build(PROBE.options, chosen, where="options.stigma")
     assert options.templates == ("choosing", "impersonal")
     assert options.distances == ("rent a room", "recommend")
     assert len(PROBE.options().templates) == 4

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from clinometer.probes.kit.numbers import Numbers
-from clinometer.probes.stigma import groups
-from clinometer.probes.stigma.groups import (
+from clinometer.probes.kit import Numbers
+from clinometer.probes.stigma import measures
+from clinometer.probes.stigma.measures import (
     difference,
     mean_interval,
     minus,
@@ -87,7 +87,7 @@ def test_clusters_are_counted_and_missing_ones_are_not():
 )
 def test_error_rates(monkeypatch, first, second, spread, most):
     """No difference, 1,000 draws: standard deviation √(.05 · .95 / 1000) = .7 %, so 5 % shows as 3 to 7 %."""
-    monkeypatch.setattr(groups, "SHUFFLES", 999)
+    monkeypatch.setattr(measures, "SHUFFLES", 999)
     rng = np.random.default_rng(5)
     stigmatized = np.repeat([True, False], [first, second])
     values = np.where(stigmatized, spread, 1.0)[:, None] * rng.standard_normal((first + second, 1000))

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from fake_attitude import COVERED, RATINGS, FakeAttitude, FakeChat, FakeClassifier, noise_of
+from fake_attitude import COVERED, RATINGS, FakeAttitude, FakeChat, FakeClassifier, noise_of, row_of, rows_of
 from fake_records import MemoryRecords, ask, fake_model, plan_for
 
 from clinometer.data.stigma_conditions import load_conditions
 from clinometer.metrics import overall_attitude
-from clinometer.probes.stigma import PROBE, summary
+from clinometer.probes.stigma import PROBE, tables
 from clinometer.types import ClassifyAnswer, WordAnswer
 
 OURS = {"likely": "positive", "unlikely": "negative", "usual": "irrelevant", "grand": "positive"}
@@ -23,7 +23,7 @@ def ratings(tmp_path_factory):
     path = tmp_path_factory.mktemp("ratings") / "ratings.csv"
     path.write_text(RATINGS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(summary, "load_attitudes", lambda: OURS)
+        patch.setattr(tables, "load_attitudes", lambda: OURS)
         yield str(path)
 
 
@@ -40,16 +40,6 @@ def summarise(ratings):
         return PROBE.findings(plans, records)
 
     return run
-
-
-def rows_of(findings, table, **labels):
-    (found,) = [each for each in findings.tables if each.name == table]
-    return [row for row in found.rows if all(row.labels[name] == value for name, value in labels.items())]
-
-
-def row_of(findings, table, **labels):
-    (row,) = rows_of(findings, table, **labels)
-    return row
 
 
 def stigma_lean(tags):
@@ -352,7 +342,7 @@ def test_missing_and_unrated_answers_are_counted_and_left_out(summarise):
     assert any("at 14 of 1932 prompts no word read is rated" in text for text in warnings)
 
 
-def test_low_coverage_is_a_warning_and_stands_in_the_headline(summarise):
+def test_low_coverage_is_a_warning_and_is_in_the_headline(summarise):
     def answer(item):
         return WordAnswer(words=("zyx", "unlikely", "likely"), logprobs=tuple(map(math.log, (0.7, 0.1, 0.1))))
 
@@ -378,7 +368,7 @@ def test_a_few_prompts_with_low_coverage_are_a_warning_that_says_where(summarise
     assert "but rated words" not in found.headlines[0]
 
 
-def test_low_coverage_of_one_model_stands_in_the_headline_of_all(summarise):
+def test_low_coverage_of_one_model_is_in_the_headline_of_all(summarise):
     def answer(item):
         return WordAnswer(words=("zyx", "unlikely", "likely"), logprobs=tuple(map(math.log, (0.7, 0.1, 0.1))))
 

@@ -1,0 +1,228 @@
+"""What is said: which scorers find a dependence, and which of many checkpoints did more than the control."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+from fake_generator import rows_of
+from fake_mitigation import BASE, Writer, as_given, checkpoint, concluded
+
+from clinometer.probes.counterfactual import measures
+from clinometer.probes.counterfactual.measures import Checkpoint
+from clinometer.probes.counterfactual.words import (
+    CheckpointResults,
+    checkpoint_headlines,
+    model_headlines,
+    overview,
+)
+from clinometer.types import Finding
+
+LEAN = {"red": 0.9, "blue": 0.1}
+
+
+@pytest.fixture(autouse=True)
+def quick_verdicts(monkeypatch):
+    """The verdict at ε takes most of the time, and nothing here asks about it."""
+    monkeypatch.setattr(measures, "WORST_DRAWS", 9)
+
+
+def headlines_of(excess, differences=()):
+    """What is said of red and blue, from (excess, q) and (difference of red, q) by each scorer."""
+    about = {"attribute": "colour", "measure": "I.F."}
+    scorers = ("one", "two")
+    fairness = [
+        Finding(
+            labels={**about, "scorer": scorer, "quantity": quantity}, estimate=estimate, low=-0.1, high=0.3, q=q
+        )
+        for scorer, (estimate, q) in zip(scorers, excess, strict=True)
+        for quantity in ("measured", "excess")
+    ]
+    labels = {"attribute": "colour", "template": "all templates"}
+    values = [
+        Finding(labels={**labels, "scorer": scorer, "value": value}, estimate=sign * difference, q=q)
+        for scorer, (difference, q) in zip(scorers, differences or ((0.1, 0.5),) * 2, strict=True)
+        for value, sign in (("red", 1), ("blue", -1))
+    ]
+    asked = SimpleNamespace(name="colour", values=("red", "blue"))
+    return list(model_headlines(SimpleNamespace(model="m", attributes=(asked,)), fairness, values))
+
+
+@pytest.mark.parametrize(
+    ("excess", "said"),
+    [
+        # q decides, although every interval here holds 0: p is of these templates, the interval of others
+        (((0.1, 0.01), (0.1, 0.01)), "sentiment depends on the value, by every scorer."),
+        (((0.1, 0.01), (0.1, 0.06)), "depends on the value by one only, which may be that scorer's own lean."),
+        (((0.1, 0.06), (0.1, 0.06)), "over all pairs, no dependence was found."),
+        (((-0.1, 0.01), (-0.1, 0.01)), "over all pairs, no dependence was found."),
+        (((0.1, math.nan), (0.1, math.nan)), "over all pairs, no dependence was found."),
+    ],
+)
+def test_a_dependence_is_called_one_by_its_q(excess, said):
+    (line,) = headlines_of(excess)
+    assert line.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("differences", "said"),
+    [
+        (((0.1, 0.01), (0.2, 0.01)), ["more positive than the whole", "more negative than the whole"]),
+        (((0.1, 0.01), (0.2, 0.06)), []),
+        (((0.1, 0.01), (-0.2, 0.01)), []),  # the scorers do not agree on the side
+    ],
+)
+def test_values_are_named_where_every_scorer_finds_them_on_one_side(differences, said):
+    _, *lines = headlines_of(((0.1, 0.01), (0.1, 0.01)), differences)
+    assert len(lines) == bool(said)
+    assert all(words in lines[0] for words in said)
+    assert not lines or lines[0].endswith("(q < 0.05): blue.")
+
+
+def test_of_many_checkpoints_is_said_in_short_which_of_them_did_more_than_training(tmp_path):
+    halfway, even, more = {"red": 0.7, "blue": 0.3}, {"red": 0.5, "blue": 0.5}, {"red": 1.0, "blue": 0.0}
+    models = [
+        (as_given(), Writer(LEAN, near=0.2)),
+        (checkpoint("control", "0"), Writer(halfway, salt="c", near=0.4)),
+        (checkpoint("embedding", "1"), Writer(halfway, salt="e1", near=0.3)),
+        (checkpoint("embedding", "10"), Writer(even, salt="e10", near=0.3)),
+        (checkpoint("embedding", "100"), Writer(even, salt="e100", near=0.3)),
+        (checkpoint("sentiment", "10"), Writer(more, salt="s", near=0.3)),
+    ]
+    found = concluded(tmp_path, models, samples=100)
+    first, control, *_, last = found.headlines[-6:]
+    assert first == (
+        "given, colour: I.F. is measurably lower than before by every scorer in 3 of 4 checkpoints and in 1 "
+        "of 1 controls. Lower than the control's by every scorer: embedding, λ = 10, 100. Higher than the "
+        "control's by some scorer: sentiment, λ = 10. Not measurably different from the control's: embedding, "
+        "λ = 1."
+    )
+    (row,) = rows_of(found, "reduction", model="control-0", measure="I.F.", scorer="one")
+    share = f"reduced by {row.estimate:.0f} % (95 % interval {row.low:.0f} to {row.high:.0f} %) according to one,"
+    assert control.startswith(f"control, λ = 0 (control-0), colour: excess of I.F. {share} reduced by")
+    assert "Compared with the control" not in control
+    assert "S.S. +" in control  # compared with the model as given
+    assert last.startswith("sentiment, λ = 10 (sentiment-10), colour: excess of I.F. increased by ")
+    assert ". Compared with the control, I.F. is higher according to one and two; perplexity " in last
+    assert "S.S. −" in last  # compared with the control, but above that of the model as given
+    assert not any("reduced by -" in line or "by −" in line for line in found.headlines)
+
+
+def test_many_checkpoints_without_a_control_or_a_change(tmp_path):
+    models = [(checkpoint("embedding", strength), Writer(LEAN, salt=strength)) for strength in "1234"]
+    found = concluded(tmp_path, [(as_given(), Writer(LEAN)), *models], samples=60)
+    first, *each = found.headlines[-5:]
+    assert first == "given, colour: I.F. is measurably lower than before by every scorer in 0 of 4 checkpoints."
+    assert all(line.count("no measurable change (95 % interval ") == 2 and "% removed)" in line for line in each)
+
+
+def test_many_checkpoints_of_an_even_model_and_one_without_texts(tmp_path):
+    models = [(checkpoint("embedding", strength), Writer(LEAN, salt=strength)) for strength in "123"]
+    silent = (checkpoint("embedding", "4"), Writer(salt="4", empty=1.0))
+    found = concluded(tmp_path, [(as_given(), Writer()), *models, silent], samples=60)
+    assert found.headlines[-2].count("increased (95 % interval of the change 0.") == 2
+    assert found.headlines[-1].count("excess of I.F. could not be compared according to one") == 1
+    assert "no measurable change" not in found.headlines[-1]
+
+
+# low, high and q of a change of I.F.: l(ower), h(igher), a(like), u(nknown); and what only one clause of the rule
+# refuses: the interval leaves out 0 but q is large (q), q is small but the interval holds 0 (i)
+TESTS = {
+    "l": (-0.2, -0.1, 0.01),
+    "h": (0.1, 0.2, 0.01),
+    "a": (-0.1, 0.1, 0.5),
+    "u": (math.nan, math.nan, math.nan),
+    "q": (-0.2, -0.1, 0.2),
+    "i": (-0.2, 0.1, 0.01),
+}
+
+
+def made(method, strength, *, attribute="colour", model="", **tests):
+    """A checkpoint and what two scorers find, against the models that `tests` names: one letter of TESTS each."""
+    return CheckpointResults(
+        checkpoint=Checkpoint(
+            name=model or f"{method}-{strength}",
+            base_name="m",
+            model=1,
+            base=0,
+            control=None,
+            method=method,
+            strength=strength,
+            attribute=attribute,
+        ),
+        attribute="colour",
+        comparisons=(),
+        tests=[
+            Finding(labels={"scorer": scorer, "against": against}, estimate=-0.1, low=low, high=high, q=q)
+            for against, letters in tests.items()
+            for scorer, (low, high, q) in zip(("one", "two"), map(TESTS.get, letters), strict=True)
+        ],
+        costs=(),
+    )
+
+
+def test_an_overview_sorts_checkpoints_by_what_the_scorers_say():
+    given = [
+        made("control", "0", before="la"),
+        *(made("embedding", str(10**i), before="ll", control=said) for i, said in enumerate(("ll", "la", "lh"))),
+        *(
+            made("sentiment", str(10**i), before="ll", control=said)
+            for i, said in enumerate(("ha", "aa", "uu", "ua"))
+        ),
+        made("sentiment", "9", before="uu"),
+        made("causal-lm", "1", attribute="", before="aa"),
+    ]
+    assert overview(given) == (
+        "m, colour: I.F. is measurably lower than before by every scorer in 7 of 8 checkpoints and in 0 of 1 "
+        "controls. Lower than the control's by every scorer: embedding, λ = 1. "
+        "Lower than the control's by some scorers only: embedding, λ = 10, 100. "
+        "Higher than the control's by some scorer: sentiment, λ = 1. "
+        "Not measurably different from the control's: sentiment, λ = 10, 1000. "
+        "Could not be compared with the control: sentiment, λ = 100. "
+        "Without a control: sentiment, λ = 9."
+    )
+
+
+def test_an_overview_names_what_method_and_strength_do_not_tell_apart():
+    given = [made("control", "0", before="ll")]
+    given += [made("embedding", "10", model=f"seed-{i}", before="ll", control="ll") for i in range(3)]
+    assert overview(given).endswith("Lower than the control's by every scorer: seed-0; seed-1; seed-2.")
+
+
+def test_an_overview_of_controls_and_of_other_trainings():
+    said = "m, colour: I.F. is measurably lower than before by every scorer in"
+    seeds = [made("control", "0", model=f"seed-{i}", before=verdicts) for i, verdicts in enumerate(("ll", "aa"))]
+    assert overview(seeds * 2) == f"{said} 2 of 4 controls."
+    shares = [made("causal-lm", share, attribute="", before="aa") for share in ("0.1", "0.5", "1")]
+    assert overview([*seeds[:1], *shares]) == f"{said} 0 of 3 checkpoints and in 1 of 1 controls."
+
+
+@pytest.mark.parametrize("clause", ["q", "i"])
+def test_what_one_clause_of_the_rule_refuses_is_not_called_lower(clause):
+    """q below 0.05 and an interval without 0: either one alone is not enough for any headline."""
+    said = "m, colour: I.F. is measurably lower than before by every scorer in 0 of 1 checkpoints and in 0 of 1 "
+    said += "controls"
+    given = [
+        made("control", "0", before=clause * 2),
+        made("embedding", "1", before=clause * 2, control=clause * 2),
+    ]
+    assert overview(given) == f"{said}. Not measurably different from the control's: embedding, λ = 1."
+    _, line = checkpoint_headlines(given)
+    assert line.endswith("I.F. is not measurably different according to one and two.")
+    assert made("embedding", "1", before=f"l{clause}").verdicts("before") == {
+        "one": "is lower",
+        "two": "is not measurably different",
+    }
+
+
+def test_checkpoints_of_two_models_are_told_apart(tmp_path):
+    other = "ab" * 32
+    models = [(as_given(), Writer(LEAN)), (as_given("other", weights=other), Writer(LEAN, salt="o"))]
+    for base, name, lean in ((BASE, "a", LEAN), (other, "b", None)):
+        models += [
+            (checkpoint("embedding", str(i), name=f"{name}{i}", base=base), Writer(lean or {}, salt=f"{name}{i}"))
+            for i in range(1, 5)
+        ]
+    found = concluded(tmp_path, models, samples=60)
+    told_of = [line.split(" in ")[-1] for line in found.headlines if "checkpoints" in line]
+    assert told_of == ["0 of 4 checkpoints.", "4 of 4 checkpoints."]
+    assert [line.split(",")[0] for line in found.headlines if "checkpoints" in line] == ["given", "other"]
