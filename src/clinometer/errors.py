@@ -77,3 +77,22 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"valid: {', '.join(names)}" if names else "none are valid here"
+
+
+_LONGEST_REASON = 200  # characters: some libraries list all that they know
+
+
+def reason(error: BaseException) -> str:
+    """Return what another library says went wrong as one short line, with the kind of error where that helps.
+
+    >>> reason(ValueError("the sizes\\n   differ"))
+    'the sizes differ'
+    >>> reason(KeyError("gelo"))
+    "KeyError: 'gelo'"
+    """
+    text = " ".join(str(error).split())
+    if len(text) > _LONGEST_REASON:
+        text = f"{text[:_LONGEST_REASON]} …"
+    if isinstance(error, LookupError) or not text:
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text

@@ -122,7 +122,7 @@ def mitigate(
     """
     from clinometer.data import load_attribute, read_attribute
     from clinometer.models.load import kind_of
-    from clinometer.models.source import resolve
+    from clinometer.models.providers.local import resolve
     from clinometer.train import LabellingSettings, MitigationSettings, mitigate_all, read_material, variants
 
     place, execution = Path(out), execution or Execution()

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 from transformers.utils import logging
 
-from clinometer.models.source import weights_checksum
+from clinometer.models.files import weights_checksum
 from clinometer.store import RunFolder
 from tests.models.tiny import tiny
 from tests.train.mitigation_samples import write_planted

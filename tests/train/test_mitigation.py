@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 from clinometer import front
 from clinometer.data import SensitiveSentence, load_attribute, read_attribute
 from clinometer.errors import DataError, InputError, ModelError, SpecError
+from clinometer.models.files import weights_checksum
 from clinometer.models.load import load_model
-from clinometer.models.source import weights_checksum
 from clinometer.train import (
     CausalSettings,
     LabellingSettings,

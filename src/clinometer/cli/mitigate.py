@@ -110,7 +110,7 @@ def mitigate(
     from clinometer.data import load_attribute, read_attribute
     from clinometer.front import MITIGATION_LOCK, MITIGATION_PROBES, mitigation_options, write_held_out
     from clinometer.models.load import kind_of
-    from clinometer.models.source import resolve
+    from clinometer.models.providers.local import resolve
     from clinometer.train import LabellingSettings, MitigationSettings, mitigate_all, read_material, variants
     from clinometer.train.processes import end_processes, is_main_process, join_processes, wait_for_all
     from clinometer.types import ModelSpec
@@ -208,7 +208,7 @@ def _told(found: SensitiveSentences) -> str:
 
 
 def _print(checkpoint: Checkpoint) -> None:
-    from clinometer.models.source import weights_checksum
+    from clinometer.models.files import weights_checksum
 
     figures, tuning = checkpoint.figures, checkpoint.tuning
     print(checkpoint.folder)

@@ -61,7 +61,7 @@ def train(
     from clinometer.cli.tuned import short_name, training
     from clinometer.data.corpora import corpus_name
     from clinometer.models.load import kind_of
-    from clinometer.models.source import resolve
+    from clinometer.models.providers.local import resolve
     from clinometer.train import CausalSettings, train_causal
     from clinometer.train.processes import end_processes, is_main_process
     from clinometer.types import ModelSpec

@@ -12,12 +12,18 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from clinometer.errors import ModelError
 from clinometer.models.builtin import PREFIX, entry
-from clinometer.models.fills import Loaded, load_filler
 from clinometer.models.load import CAPABILITIES, kind_of
-from clinometer.models.source import ModelSource, describe, pick_device, resolve, torch_dtype
-from clinometer.models.text import window_of
-from clinometer.models.tokens import load_tokenizer
-from clinometer.models.weights import load_weights
+from clinometer.models.local.loading import (
+    Loaded,
+    describe,
+    load_tokenizer,
+    load_weights,
+    pick_device,
+    torch_dtype,
+)
+from clinometer.models.local.masked import load_filler
+from clinometer.models.local.text import window_of
+from clinometer.models.providers.local import ModelSource, resolve
 from clinometer.train.seeds import own_randomness, seed_at
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 

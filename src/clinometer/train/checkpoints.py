@@ -12,8 +12,7 @@ from typing import Any
 import tomli_w
 
 from clinometer.errors import InputError
-from clinometer.models.source import tokenizer_files
-from clinometer.models.tuning import CARD
+from clinometer.models.files import CARD, tokenizer_files
 from clinometer.train.base import BaseModel
 from clinometer.train.loop import quiet
 from clinometer.train.work import Settings, WorkFolder, refuse_other_settings

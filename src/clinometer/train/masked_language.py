@@ -17,7 +17,7 @@ from transformers import DataCollatorForLanguageModeling
 
 from clinometer.data.corpora import Document, choose_documents, corpus_name
 from clinometer.errors import DataError
-from clinometer.models.tokens import Tokens
+from clinometer.models.local.text import Tokens
 from clinometer.train.base import BaseModel, load_base
 from clinometer.train.checkpoints import Checkpoint, finish, finished
 from clinometer.train.loop import IGNORED, Batch, Recipe, Row, train

@@ -8,7 +8,7 @@ from typing import final
 import torch
 
 from clinometer.data.corpora import Document, as_passages
-from clinometer.models.tokens import Tokens
+from clinometer.models.local.text import Tokens
 from clinometer.train.base import BaseModel
 from clinometer.train.progress import TrainingProgress
 from clinometer.train.readout import logits_at

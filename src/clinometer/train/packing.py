@@ -12,8 +12,7 @@ import torch
 
 from clinometer.data.corpora import Document
 from clinometer.errors import DataError, ModelError
-from clinometer.models.text import Ids
-from clinometer.models.tokens import Tokens
+from clinometer.models.local.text import Ids, Tokens
 from clinometer.train.base import BaseModel
 from clinometer.train.loop import IGNORED, Batch, Row
 

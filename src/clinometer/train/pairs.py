@@ -18,7 +18,7 @@ import torch
 
 from clinometer.data import Attribute, SensitiveSentence, counterfactual
 from clinometer.errors import DataError
-from clinometer.models.tokens import Tokens
+from clinometer.models.local.text import Tokens
 from clinometer.train.base import BaseModel
 from clinometer.train.loop import IGNORED, Batch, Row
 from clinometer.train.ordering import batched_order

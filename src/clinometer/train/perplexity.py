@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from clinometer.data.corpora import Document, as_passages
-from clinometer.models.causal import CausalModel
+from clinometer.models.local.causal import CausalModel
 from clinometer.stats import cluster_bootstrap
 from clinometer.train.base import BaseModel
 from clinometer.train.progress import TrainingProgress

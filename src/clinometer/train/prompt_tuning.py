@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from clinometer.data.reviews import Review
-from clinometer.models.text import Encoded, pad
+from clinometer.models.local.text import Encoded, pad
 from clinometer.train.accuracy import Accuracy
 from clinometer.train.base import BaseModel, load_base
 from clinometer.train.checkpoints import Checkpoint, finish, finished

@@ -9,8 +9,7 @@ import numpy as np
 
 from clinometer.data.reviews import Review, Verdict
 from clinometer.errors import ModelError
-from clinometer.models.text import Encoded, TextEncoder
-from clinometer.models.words import Vocabulary
+from clinometer.models.local.text import Encoded, TextEncoder, Vocabulary
 from clinometer.train.settings import PromptSettings
 from clinometer.types import MASK, Fill, NextWord
 

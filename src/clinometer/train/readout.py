@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from clinometer.models.masked import head_of
+from clinometer.models.local.masked import head_of
 
 
 def logits_at(

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from clinometer.models.load import load_model
-from clinometer.models.text import pad
-from clinometer.models.tokens import Tokens
+from clinometer.models.local.text import Tokens, pad
 from clinometer.train.base import BaseModel, load_base
 from clinometer.train.labelling import LabelledPart, label_sentences, split_labelled
 from clinometer.train.last_layers import caught_layers, mean_of_last_two

@@ -18,12 +18,13 @@ from torch import Tensor
 from torch.nn.functional import gelu, linear
 from transformers import BertModel
 
-from clinometer.errors import RequestError
 from clinometer.models.builtin import folder_of
-from clinometer.models.source import ModelSource, code_checksum, resolve, tokenizer_checksum, weights_checksum
-from clinometer.models.text import pad
-from clinometer.models.tokens import Tokens, load_tokenizer
-from clinometer.models.weights import load_weights
+from clinometer.models.files import config_checksum, tokenizer_checksum, weights_checksum
+from clinometer.models.local.encoder import mean_of_tokens
+from clinometer.models.local.loading import code_checksum, load_tokenizer, load_weights
+from clinometer.models.local.text import Tokens, pad
+from clinometer.models.protocols import requests_of
+from clinometer.models.providers.local import ModelSource, resolve
 from clinometer.types import Classify, ClassifyAnswer, ModelInfo, ModelSpec, Request
 
 NAME = "builtin:sentiment"
@@ -105,21 +106,15 @@ class SentimentModel:
         hidden = self._encoder(
             input_ids=torch.from_numpy(padded.ids).to(device), attention_mask=attention
         ).last_hidden_state
-        weights = attention[:, :, None].to(hidden.dtype)
-        mean = (hidden * weights).sum(dim=1) / weights.sum(dim=1)
+        mean = mean_of_tokens(hidden, attention)
         inner = gelu(linear(mean, self._head["inner.weight"], self._head["inner.bias"]))
         logits = linear(inner, self._head["outer.weight"], self._head["outer.bias"])[:, 0].double()
         positive = torch.sigmoid(self._recipe.scale * logits + self._recipe.shift)
         return [ClassifyAnswer(negative=1.0 - p, neutral=math.nan, positive=p) for p in positive.tolist()]
 
     def _encode(self, requests: Sequence[Request]) -> list[NDArray[np.int32]]:
-        texts = []
-        for request in requests:
-            if not isinstance(request, Classify):
-                raise RequestError(
-                    f"a classifier answers Classify requests, not {type(request).__name__}; choose another model"
-                )
-            texts.append(self._tokens.as_text(request.text))
+        asked = requests_of(Classify, requests, answered_by="a classifier")
+        texts = [self._tokens.as_text(request.text) for request in asked]
         tokenizer = self._tokens.tokenizer
         room = self._recipe.length - 2
         front = self._recipe.front
@@ -141,7 +136,7 @@ class _Encoder:
 def _merge(encoder: Any, adapter: dict[str, Tensor]) -> dict[str, Tensor]:
     """Put the trained changes into the encoder's weights; return what is left: the head.
 
-    `….up` (rows, rank) and `….down` (rank, columns) stand for up · down, added to the weight of that name; every
+    `….up` (rows, rank) and `….down` (rank, columns) mean that up · down is added to the weight of that name; every
     other `encoder.` tensor replaces the encoder's own.
     """
     state = encoder.state_dict()
@@ -158,7 +153,6 @@ def _merge(encoder: Any, adapter: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _info(source: ModelSource, folder: Path, encoder: Any, recipe: Recipe) -> ModelInfo:
     both = weights_checksum(source.folder) + weights_checksum(folder)
-    settings = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
     return ModelInfo(
         name=NAME,
         kind="classifier",
@@ -170,5 +164,5 @@ def _info(source: ModelSource, folder: Path, encoder: Any, recipe: Recipe) -> Mo
         code=code_checksum(),
         parameters=encoder.num_parameters(),
         window=recipe.length,
-        settings={"config": settings, "neutral_band": "{:g} to {:g}".format(*recipe.neutral_band)},
+        settings={"config": config_checksum(folder), "neutral_band": "{:g} to {:g}".format(*recipe.neutral_band)},
     )

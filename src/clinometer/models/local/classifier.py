@@ -9,11 +9,11 @@ from typing import Any, final
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from clinometer.errors import ModelError, RequestError, nearest
-from clinometer.models.source import ModelSource, describe
-from clinometer.models.text import window_of
-from clinometer.models.tokens import Tokens, load_tokenizer
-from clinometer.models.weights import load_weights
+from clinometer.errors import ModelError, nearest
+from clinometer.models.local.loading import load_tokenizer, load_with
+from clinometer.models.local.text import Tokens
+from clinometer.models.protocols import requests_of
+from clinometer.models.providers.local import ModelSource
 from clinometer.types import Classify, ClassifyAnswer, ModelInfo, ModelSpec, Request
 
 CLASSES = ("negative", "neutral", "positive")
@@ -44,21 +44,21 @@ class ClassifierModel:
                 f"{source.name!r} judges each label on its own; expected labels that exclude each other"
             )
         tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
-        model = load_weights(AutoModelForSequenceClassification, source, spec, device)
+        settings = {"label_map": ", ".join(f"{a}={b}" for a, b in zip(labels, classes, strict=True))}
+        loaded = load_with(
+            tokenizer,
+            AutoModelForSequenceClassification,
+            source,
+            spec,
+            device,
+            kind="classifier",
+            settings=settings,
+        )
         if tokenizer.pad_token is None:  # GPT-like: any token will do, what follows the text is not read …
             tokenizer.pad_token = tokenizer.eos_token
-        if model.config.pad_token_id is None:  # … as long as the model knows where the text ends
-            model.config.pad_token_id = tokenizer.pad_token_id
-        info = describe(
-            source,
-            kind="classifier",
-            capabilities=("classify",),
-            dtype=model.dtype,
-            parameters=model.num_parameters(),
-            window=window_of(tokenizer, source.config),
-            settings={"label_map": ", ".join(f"{a}={b}" for a, b in zip(labels, classes, strict=True))},
-        )
-        return cls(info=info, model=model, tokenizer=tokenizer, classes=classes)
+        if loaded.model.config.pad_token_id is None:  # … as long as the model knows where the text ends
+            loaded.model.config.pad_token_id = tokenizer.pad_token_id
+        return cls(info=loaded.info, model=loaded.model, tokenizer=tokenizer, classes=classes)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return the length in tokens of each text, after the cut at the window."""
@@ -66,24 +66,19 @@ class ClassifierModel:
 
     @torch.inference_mode()
     def classify(self, batch: Sequence[Classify]) -> list[ClassifyAnswer]:
-        """Return the probabilities of the three classes; NaN for one that no label stands for."""
+        """Return the probabilities of the three classes; NaN for one that has no label."""
         encoded = self._encode(batch, padding=True, padding_side="right", return_tensors="pt")
         logits = self._model(**encoded.to(self._model.device)).logits
         return [self._answer(row) for row in logits.float().softmax(dim=1).tolist()]
 
     def _encode(self, requests: Sequence[Request], **options: Any) -> Any:
-        texts = []
-        for request in requests:
-            if not isinstance(request, Classify):
-                raise RequestError(
-                    f"a classifier answers Classify requests, not {type(request).__name__}; choose another model"
-                )
-            texts.append(self._tokens.as_text(request.text))
+        asked = requests_of(Classify, requests, answered_by="a classifier")
+        texts = [self._tokens.as_text(request.text) for request in asked]
         limit = {"truncation": True, "max_length": self.info.window} if self.info.window else {}
         return self._tokens.tokenizer(texts, **limit, **options)
 
     def _answer(self, row: Sequence[float]) -> ClassifyAnswer:
-        # several labels may stand for one class: one and two stars are both negative
+        # several labels may mean one class: one and two stars are both negative
         sums = {name: sum(row[at] for at in ats) if ats else math.nan for name, ats in self._columns.items()}
         return ClassifyAnswer(**sums)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from clinometer.errors import RequestError
-from clinometer.models.words import Vocabulary
+from clinometer.models.local.text import Vocabulary
 from clinometer.types import WordAnswer, WordQuery
 
 # Logits for some rows of a batch, in order, and some tokens (None: the whole vocabulary), in float32.

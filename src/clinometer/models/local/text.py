@@ -1,4 +1,7 @@
-"""Turns the parts of a request into one row of token ids."""
+"""How text becomes token ids: the tokenizer asked, words as single tokens, and a request as one row of ids.
+
+The tokenizer itself is asked how it writes text, so that no table of tokenizer families is needed.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,159 @@ import numpy as np
 import numpy.typing as npt
 
 from clinometer.errors import RequestError
-from clinometer.models.tokens import Tokens
 from clinometer.types import HIDDEN, MASK, WordQuery
 
 Ids = npt.NDArray[np.int32]
 
-# "[HIDDEN:old people]" stands for as many blanks as "old people" has tokens
+# "[HIDDEN:old people]" is as many blanks as "old people" has tokens
 _BLANKS = re.compile(rf"({re.escape(MASK)}|{re.escape(HIDDEN[:-1])}(?::[^\[\]]+)?\])")
 _CACHED_PARTS = 1 << 16
 _NO_IDS: Ids = np.zeros(0, np.int32)
 _NO_LIMIT = 10**9  # tokenizers write 10**30 for "no limit known"
 # These count positions from the padding token's id on, so that many rows of the position matrix are never used.
 _OFFSET_FAMILIES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text"})
+PIECE = "##"  # how the name of a token that is not a whole word begins, in every family
+# A part is encoded behind one of these words, whose own tokens are then taken off: that is how a tokenizer writes
+# what follows a space inside a sentence, whatever its rules for the beginning of a text.
+_ANCHORS = ("the", "a", "0", ".")
+
+
+class Tokens:
+    """A tokenizer, asked the few things the adapters need. Parts are encoded without special tokens.
+
+    `start` and `end` are the special tokens that the family puts around a text, `end_types` the segments of those
+    at the end (XLNet's last token has a segment of its own).
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.special: frozenset[int] = frozenset(tokenizer.all_special_ids)
+        # In a text these strings would become control tokens; a single character cannot be broken and is let be.
+        self._special_texts = sorted(
+            {
+                str(token)
+                for token in tokenizer.added_tokens_decoder.values()
+                if token.special and len(str(token)) > 1
+            }
+            | {token for token in tokenizer.all_special_tokens if len(token) > 1},
+            key=len,
+            reverse=True,
+        )
+        bare = self._encode(["the"])[0]
+        framed = tokenizer("the", return_token_type_ids=True)
+        ids = list(framed["input_ids"])
+        at = next(at for at in range(len(ids)) if ids[at : at + len(bare)] == bare)
+        self.start: tuple[int, ...] = tuple(ids[:at])
+        self.end: tuple[int, ...] = tuple(ids[at + len(bare) :])
+        self.end_types: tuple[int, ...] = tuple(framed["token_type_ids"][at + len(bare) :])
+        self._anchor, self._anchor_ids = self._choose_anchor()
+
+    def first(self, parts: Sequence[str]) -> list[list[int]]:
+        """Encode parts as they read at the beginning of a text."""
+        return self._encode(parts)
+
+    def following(self, parts: Sequence[str]) -> list[list[int]]:
+        """Encode parts as they read after a space inside a sentence."""
+        skip = len(self._anchor_ids)
+        return [ids[skip:] for ids in self._encode([f"{self._anchor} {part}" for part in parts])]
+
+    def as_text(self, part: str) -> str:
+        """Break every special token that is written out in the part by a space, so that it stays text.
+
+        The tokenizers' own switch for this does not hold for sentencepiece models: their vocabulary contains the
+        special tokens.
+        """
+        for special in self._special_texts:
+            if special in part:
+                part = part.replace(special, f"{special[0]} {special[1:]}")
+        return part
+
+    def _encode(self, parts: Sequence[str]) -> list[list[int]]:
+        if not parts:
+            return []
+        encoded = self.tokenizer(
+            list(parts),
+            add_special_tokens=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )
+        return list(encoded["input_ids"])
+
+    def _choose_anchor(self) -> tuple[str, list[int]]:
+        for anchor in _ANCHORS:
+            alone, followed = self._encode([anchor, f"{anchor} {anchor}"])
+            if alone and followed[: len(alone)] == alone and not self.special.intersection(alone):
+                return anchor, alone
+        # a vocabulary without these: unknown tokens serve as well
+        return _ANCHORS[0], self._encode([_ANCHORS[0]])[0]
+
+
+class Vocabulary:
+    """Words as single tokens, and tokens as words.
+
+    A word's token is the one that it becomes after a space inside a sentence: "Ġgreat", "▁great" or "great".
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        tokens = self._tokens = Tokens(tokenizer)
+        self._ids: dict[str, int | None] = {}
+        self._names: dict[int, str] = {}
+        self._size = len(tokenizer)
+        # What a token looks like behind another one tells whether it begins a word.
+        self._before = tokens.first(["the"])[0]
+        self._before_text = self._decode([self._before])[0]
+
+    @property
+    def special(self) -> frozenset[int]:
+        """The tokens that are not text: mask, padding, separators, unknown."""
+        return self._tokens.special
+
+    @property
+    def size(self) -> int:
+        """The number of tokens; a model's matrix may have more rows, which mean nothing."""
+        return self._size
+
+    def id_of(self, word: str) -> int | None:
+        """Return the one token that the word becomes inside a sentence; None if it is not exactly one."""
+        return self.ids_of([word])[0]
+
+    def ids_of(self, words: Sequence[str]) -> list[int | None]:
+        """Return the token of each word, as `id_of` does."""
+        new = [word for word in dict.fromkeys(words) if word not in self._ids]
+        for word, ids in zip(new, self._tokens.following(new), strict=True):
+            one = len(ids) == 1 and ids[0] not in self.special and bool(word.strip())
+            self._ids[word] = ids[0] if one else None
+        return [self._ids[word] for word in words]
+
+    def word_of(self, token_id: int) -> str:
+        """Return the word that a token is; for a piece of a word, "##" and how the tokenizer prints it."""
+        return self.names_of([token_id])[0]
+
+    def names_of(self, token_ids: Sequence[int]) -> list[str]:
+        """Return the name of each token, as `word_of` does."""
+        new = [token for token in dict.fromkeys(token_ids) if token not in self._names]
+        if new:
+            self._learn(new)
+        return [self._names[token] for token in token_ids]
+
+    def is_word(self, token_id: int) -> bool:
+        """Tell whether the token is a whole word: asked for by its name, it is found again."""
+        return self._ids.get(self.word_of(token_id)) == token_id
+
+    def _learn(self, token_ids: Sequence[int]) -> None:
+        texts = self._decode([[*self._before, token] for token in token_ids])
+        words = [text.removeprefix(self._before_text).strip() for text in texts]
+        printed = self._tokens.tokenizer.convert_ids_to_tokens(list(token_ids))
+        for token, word, raw, found in zip(token_ids, words, printed, self.ids_of(words), strict=True):
+            piece = f"{PIECE}{word}" if raw == f"{PIECE}{word}" else f"{PIECE}{raw}"
+            self._names[token] = word if found == token else piece
+
+    def _decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        return [
+            self._tokens.tokenizer.decode(list(row), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            for row in rows
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +302,7 @@ class TextEncoder:
         return max(1, len(self.tokens.following([hidden])[0])) if hidden else 1
 
     def _blank(self, text: str, ids: Ids) -> int:
-        """Return where, among the ids of a text, its `MASK` stands."""
+        """Return the place of `MASK` among the ids of a text."""
         blanks = _BLANKS.findall(text)
         masks = [self._masks(blank) for blank in blanks]
         places = np.flatnonzero(ids == self._mask_id)

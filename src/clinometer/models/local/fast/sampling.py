@@ -16,10 +16,18 @@ import torch
 from torch import Tensor
 
 from clinometer.errors import ModelError, RequestError
-from clinometer.models.decoder import Decoder
-from clinometer.models.draw import NOT_A_NUMBER, draw, levels_of
-from clinometer.models.rows import Prompt, Rows, distinct, pieces_of, sort_of
-from clinometer.models.static_sampling import StaticSampler
+from clinometer.models.local.fast.decoder import Decoder
+from clinometer.models.local.fast.draw import (
+    NOT_A_NUMBER,
+    Prompt,
+    Rows,
+    distinct,
+    draw,
+    levels_of,
+    pieces_of,
+    sort_of,
+)
+from clinometer.models.local.fast.static import StaticSampler
 
 _ROWS = {"cpu": 128}  # samples that run at a time the plain way
 _ROWS_ELSEWHERE = 1_024
@@ -39,8 +47,8 @@ class Sampler:
     def cost(self, prompt: Prompt) -> int:
         """Return what the samples of a prompt cost a batch, in tokens; raise RequestError if it cannot be asked.
 
-        A quarter of all tokens: only one token of each sample runs at a time, the others are but kept. Batches are
-        so large enough for a device to be busy at every step; what does not fit in its memory is cut in `texts`.
+        A quarter of all tokens: only one token of each sample runs at a time, the others are only kept. So batches
+        are large enough to keep a device busy at every step; `texts` cuts what does not fit in its memory.
         """
         quoted = repr(prompt.text if len(prompt.text) <= 80 else f"{prompt.text[:80]} …")
         if not len(prompt.ids):
@@ -67,7 +75,7 @@ class Sampler:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the model runs beside this process, which meanwhile can turn tokens into text."""
+        """Whether the model runs on a GPU, so that this process can turn tokens into text meanwhile."""
         return self._decoder.device.type == "cuda"
 
     def texts(self, prompts: Sequence[Prompt]) -> list[tuple[str, ...]]:

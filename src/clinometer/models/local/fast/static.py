@@ -1,26 +1,30 @@
 """The fast way to sample: rows of any length side by side in fixed places, and a step that a GPU replays.
 
-On a CUDA GPU a step (the model, the projection, the draw) is captured once as a graph and replayed without Python.
+In the cache every row has its own line and writes each new token at its own next place. So rows of different
+length need no padding, and nothing is copied from step to step. On a CUDA GPU a step (the model, the projection,
+the draw) is captured once as a graph and replayed without Python.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers.cache_utils import DynamicLayer
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+from transformers.cache_utils import Cache, DynamicLayer
 
-from clinometer.models.decoder import Decoder
-from clinometer.models.draw import draw, floors_of, levels_of
-from clinometer.models.reasons import reason
-from clinometer.models.rows import Prompt, Rows, distinct, sort_of
-from clinometer.models.static_cache import LEG, Storage, attention_by_place
-from clinometer.models.text import Ids
+from clinometer.errors import reason
+from clinometer.models.local.fast.decoder import Decoder
+from clinometer.models.local.fast.draw import Prompt, Rows, distinct, draw, floors_of, levels_of, sort_of
+from clinometer.models.local.text import Ids
 
 logger = logging.getLogger("clinometer")
 
@@ -32,6 +36,119 @@ _ROWS_ON_CPU = 160
 _TEXTS, _LONGEST_TEXT = 32, 6  # on so many texts a step in fixed places is compared with the model
 _ENOUGH = 3 / 4  # of the texts with the step at one place
 _PREFIX_TOKENS = {"cuda": 32_768, "cpu": 2_048}  # what runs at a time before the first step
+# steps between two looks at which samples have ended: on a GPU, to look is to wait for it
+LEG = {"cuda": 16, "cpu": 4}
+_ATTENTION = "clinometer_places"
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """Keys and values of one layer (rows × heads × places × size), as transformers asks a cache for them."""
+
+    keys: Tensor
+    values: Tensor
+    rows: Tensor
+    places: Tensor  # where each row writes
+    width: int  # how many places are handed out
+    is_initialized: bool = True
+    is_sliding: bool = False
+    is_compileable: bool = False
+
+    def update(self, key: Tensor, value: Tensor, *_args: Any, **_options: Any) -> tuple[Tensor, Tensor]:
+        self.keys[self.rows, :, self.places] = key[:, :, 0]
+        self.values[self.rows, :, self.places] = value[:, :, 0]
+        return self.keys[:, :, : self.width], self.values[:, :, : self.width]
+
+    def get_mask_sizes(self, *_args: Any) -> tuple[int, int]:
+        return self.width, 0
+
+    def get_seq_length(self, *_args: Any) -> int:
+        return self.width
+
+
+class Storage:
+    """Everything that a step reads and writes, for at most so many rows and places."""
+
+    def __init__(self, layers: Sequence[DynamicLayer], *, rows: int, width: int, levels: int) -> None:
+        device = layers[0].keys.device
+
+        def held(like: Tensor) -> Tensor:
+            return torch.zeros(rows, like.shape[1], width, like.shape[3], dtype=like.dtype, device=device)
+
+        def long(*shape: int) -> Tensor:
+            return torch.zeros(*shape, dtype=torch.long, device=device)
+
+        self.rows, self.width, self.leg = rows, width, LEG[device.type]
+        self.keys = [held(layer.keys) for layer in layers]
+        self.values = [held(layer.values) for layer in layers]
+        self.index = torch.arange(rows, device=device)
+        self.tokens, self.places, self.ends = long(rows), long(rows), long(rows)
+        self.top_k, self.top_p = long(rows), torch.zeros(rows, device=device)
+        self.temperatures = torch.zeros(rows, device=device)
+        self.numbers = torch.zeros(self.leg, rows, levels, device=device)
+        self.written = long(self.leg, rows)
+        self.step = long(1)
+        self.graphs: dict[tuple[int, int], torch.cuda.CUDAGraph | None] = {}
+        # One graph runs at a time and leaves nothing in its own memory that another reads: they can share it.
+        self.pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+
+    def cache(self, rows: int, width: int) -> Cache:
+        """Return the first rows as a cache of transformers."""
+        index, places = self.index[:rows], self.places[:rows]
+        return Cache(
+            layers=[
+                _Layer(keys[:rows], values[:rows], index, places, width)
+                for keys, values in zip(self.keys, self.values, strict=True)
+            ]
+        )
+
+    def keep(self, index: Tensor) -> None:
+        """Move some rows to the front."""
+        for held in (*self.keys, *self.values, self.tokens, self.places, self.ends):
+            held[: len(index)] = held.index_select(0, index)
+
+    def load(self, rows: Rows) -> None:
+        """Take over how each row is drawn."""
+        for name in ("temperatures", "top_k", "top_p"):
+            getattr(self, name)[: len(rows)] = getattr(rows, name)
+
+
+@contextlib.contextmanager
+def attention_by_place(config: Any) -> Iterator[None]:
+    """Let the layers of the model with this configuration attend by `_attend`."""
+    usual = config._attn_implementation
+    config._attn_implementation = _ATTENTION
+    try:
+        yield
+    finally:
+        config._attn_implementation = usual
+
+
+def _attend(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor, **options: Any
+) -> tuple[Tensor, None]:
+    """Attend from one new token a row to the places up to its own, which are given in place of a mask."""
+    for name in ("softcap", "sliding_window", "s_aux", "position_bias", "head_mask"):
+        if options.get(name) is not None:
+            raise NotImplementedError(f"attention with {name}")
+    if key.shape[3] != value.shape[3]:
+        raise NotImplementedError("attention with keys and values of different size")
+    places = attention_mask[:, 0, 0, 0]
+    scale = options.get("scaling")
+    scale = query.shape[3] ** -0.5 if scale is None else scale
+    if query.is_cuda:
+        from clinometer.models.local.fast import kernels  # needs Triton, which is there where torch has CUDA
+
+        return kernels.attend(query, key, value, places, scale=scale), None
+    rows, heads, _, size = query.shape
+    seen = torch.arange(key.shape[2], device=key.device) <= places[:, None]
+    # the query heads that share a key head are to it like several queries
+    shared = query.reshape(rows, key.shape[1], -1, size)
+    found = scaled_dot_product_attention(shared, key, value, attn_mask=seen[:, None, None], scale=scale)
+    return found.reshape(rows, 1, heads, -1), None
+
+
+AttentionInterface.register(_ATTENTION, _attend)
 
 
 class StaticSampler:
@@ -47,7 +164,7 @@ class StaticSampler:
         self._graphs_work = self._on_gpu
         self._draw: Callable[..., Tensor] = draw
         if self._on_gpu:
-            from clinometer.models import kernels  # needs Triton, which is there where torch has CUDA
+            from clinometer.models.local.fast import kernels  # needs Triton, which is there where torch has CUDA
 
             self._draw = kernels.draw
 
@@ -62,7 +179,7 @@ class StaticSampler:
             known = decoder.run(ids, keep_cache=True)
             layers = getattr(known.cache, "layers", [])
             if not layers or any(type(layer) is not DynamicLayer for layer in layers):
-                _tell(decoder, "its cache is a sliding window or a state, which does not fit into fixed places")
+                _log_why_slower(decoder, "its cache, a sliding window or a state, does not fit into fixed places")
                 return None
             sampler = cls(decoder, stop, layers)
             rows, width = ids.shape
@@ -74,12 +191,12 @@ class StaticSampler:
             logits = sampler._run(storage, rows=rows, width=width)[:, : decoder.size].float()
             expected = known.logits(torch.arange(rows, device=decoder.device), lengths)
             if not _agree(logits, expected, lengths, eps=torch.finfo(layers[0].keys.dtype).eps):
-                _tell(decoder, "a step with its cache in fixed places gives other logits than the model")
+                _log_why_slower(decoder, "a step with its cache in fixed places gives other logits than the model")
                 return None
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # what a family does with a cache or a mask that it does not expect
-            _tell(decoder, reason(error))
+            _log_why_slower(decoder, reason(error))
             return None
         sampler._storage = None
         return sampler
@@ -204,7 +321,7 @@ class StaticSampler:
     def _plain_step(self, storage: Storage, *, rows: int, width: int, sort: int) -> None:
         logits = self._run(storage, rows=rows, width=width)
         places = storage.places[:rows]
-        # a row that is through stays at its last place: behind it there may be no position
+        # a row that has ended stays at its last place: the next position may not exist
         torch.minimum(places + 1, storage.ends[:rows], out=places)
         self._choose(storage, logits, sort)
 
@@ -247,7 +364,7 @@ def _random_texts(decoder: Decoder) -> tuple[Tensor, Tensor]:
 
 
 def _agree(logits: Tensor, expected: Tensor, places: Tensor, *, eps: float) -> bool:
-    """Tell whether logits (texts × tokens) are the expected ones but for rounding.
+    """Tell whether logits (texts × tokens) are the expected ones up to rounding.
 
     At each place not every text need agree: with some first tokens a model is so unsteady that bfloat16's
     rounding alone changes what it says.
@@ -258,6 +375,6 @@ def _agree(logits: Tensor, expected: Tensor, places: Tensor, *, eps: float) -> b
     return all(bool(right[places == place].mean() >= _ENOUGH) for place in set(places.tolist()))
 
 
-def _tell(decoder: Decoder, why: str) -> None:
+def _log_why_slower(decoder: Decoder, why: str) -> None:
     level = logging.WARNING if decoder.device.type == "cuda" else logging.DEBUG
     logger.log(level, "samples are drawn the plain way, which is slower (%s)", why)

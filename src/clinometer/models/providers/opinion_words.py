@@ -1,4 +1,4 @@
-"""The opinion-word scorer: p/(p + n) over the positive and negative words of a text. Needs no torch."""
+"""Opens the opinion-word scorer: p/(p + n) over the positive and negative words of a text. Needs no torch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,38 @@ from functools import cache
 from typing import final
 
 from clinometer.data.opinion_words import OpinionWords, read_opinion_words, vader_opinion_words
-from clinometer.errors import RequestError
+from clinometer.models.protocols import requests_of
 from clinometer.types import Classify, ClassifyAnswer, ModelInfo, ModelSpec, Request
 
 NAME = "builtin:opinion-words"
 
 # letters and digits with apostrophes and hyphens inside: "don't", "well-made"
 _WORDS = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
+
+
+@final
+class OpinionWordScorers:
+    """The provider of `builtin:opinion-words` (VADER's words) and `builtin:opinion-words:FOLDER` (Hu & Liu's)."""
+
+    name = "opinion words"
+
+    def claims(self, name: str) -> bool:
+        """Tell whether a name is that of the scorer, with or without a folder."""
+        return name == NAME or name.startswith(f"{NAME}:")
+
+    def check(self, spec: ModelSpec) -> None:
+        """Raise DataError where the word lists cannot be read."""
+        self.load(spec, device="cpu")
+
+    def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Return what the scorer can be asked."""
+        return ("classify",)
+
+    def load(self, spec: ModelSpec, *, device: str) -> OpinionWordModel:
+        """Read the word lists; they need no device."""
+        folder = spec.name.removeprefix(NAME).removeprefix(":")
+        words = read_opinion_words(folder) if folder else vader_opinion_words()
+        return OpinionWordModel(words, name=spec.name)
 
 
 @final
@@ -44,12 +69,6 @@ class OpinionWordModel:
             settings={"lexicon": words.source},
         )
 
-    @classmethod
-    def open(cls, spec: ModelSpec) -> OpinionWordModel:
-        """Open `builtin:opinion-words` (VADER's words) or `builtin:opinion-words:FOLDER` (a Hu & Liu pair)."""
-        folder = spec.name.removeprefix(NAME).removeprefix(":")
-        return cls(read_opinion_words(folder) if folder else vader_opinion_words(), name=spec.name)
-
     def cost(self, requests: Sequence[Request]) -> list[int]:
         """Return 1 for each text: counting words costs no memory."""
         return [1] * len(requests)
@@ -58,11 +77,7 @@ class OpinionWordModel:
         """Return the shares of positive and negative opinion words in each text."""
         signs = self._signs.get
         answers = []
-        for request in batch:
-            if not isinstance(request, Classify):
-                raise RequestError(
-                    f"opinion words answer Classify requests, not {type(request).__name__}; choose another model"
-                )
+        for request in requests_of(Classify, batch, answered_by="the opinion-word scorer"):
             found = list(filter(None, map(signs, _WORDS.findall(request.text.lower()))))
             answers.append(_answer(found.count(1), len(found)))
         return answers

@@ -1,4 +1,4 @@
-"""Runs a causal model without projecting on the vocabulary what nobody reads."""
+"""Runs a causal model and projects on the vocabulary only what is read."""
 
 from __future__ import annotations
 

@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 from transformers import AutoModel
 
-from clinometer.errors import ModelError, RequestError
-from clinometer.models.reasons import reason
-from clinometer.models.source import ModelSource, describe
-from clinometer.models.text import window_of
-from clinometer.models.tokens import Tokens, load_tokenizer
-from clinometer.models.weights import load_weights
+from clinometer.errors import ModelError, reason
+from clinometer.models.local.loading import describe, load_tokenizer, load_weights
+from clinometer.models.local.text import Tokens, window_of
+from clinometer.models.protocols import requests_of
+from clinometer.models.providers.local import ModelSource
 from clinometer.types import Embed, EmbedAnswer, ModelInfo, ModelSpec, Request
 
 
-def _mean(hidden: Tensor, attention: Tensor) -> Tensor:
+def mean_of_tokens(hidden: Tensor, attention: Tensor) -> Tensor:
+    """Return the mean vector of the tokens of each row; padding does not count."""
     weights = attention[:, :, None].to(hidden.dtype)
     return (hidden * weights).sum(dim=1) / weights.sum(dim=1)
 
@@ -36,7 +36,7 @@ def _last(hidden: Tensor, attention: Tensor) -> Tensor:
 
 # How the vectors of the tokens become one, by the name that sentence-transformers gives it.
 _POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "mean": _mean,
+    "mean": mean_of_tokens,
     "cls": _first,
     "lasttoken": _last,
 }
@@ -45,7 +45,7 @@ _FLAGS = {"mean_tokens": "mean", "cls_token": "cls"}  # the names in older confi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a folder of sentence-transformers says beside the model: pooling, window (0: not said), letter case."""
+    """What a folder of sentence-transformers says about its use: pooling, window (0: not said), letter case."""
 
     pooling: str = "mean"
     window: int = 0
@@ -103,14 +103,10 @@ class EncoderModel:
         return [EmbedAnswer(vector=tuple(vector)) for vector in vectors.tolist()]
 
     def _encode(self, requests: Sequence[Request], **options: Any) -> Any:
-        texts = []
-        for request in requests:
-            if not isinstance(request, Embed):
-                raise RequestError(
-                    f"an encoder answers Embed requests, not {type(request).__name__}; choose another model"
-                )
-            text = self._tokens.as_text(request.text).strip()
-            texts.append(text.lower() if self._recipe.lower else text)
+        asked = requests_of(Embed, requests, answered_by="an encoder")
+        texts = [self._tokens.as_text(request.text).strip() for request in asked]
+        if self._recipe.lower:
+            texts = [text.lower() for text in texts]
         limit = {"truncation": True, "max_length": self.info.window} if self.info.window else {}
         return self._tokens.tokenizer(texts, return_attention_mask=True, **limit, **options)
 
@@ -166,7 +162,7 @@ def _read(path: Path, otherwise: Any) -> Any:
 
 
 class _WithoutPooler:
-    """`AutoModel`, except that a missing pooler is no fault: it stands after the vectors that are read here."""
+    """`AutoModel`, except that a pooler may be missing: it comes after the vectors that are read here."""
 
     @staticmethod
     def from_pretrained(folder: Path, **options: Any) -> tuple[Any, dict[str, Any]]:

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from clinometer.models.draw import BLOCK_LEVELS, NOT_A_NUMBER, levels_of
+from clinometer.models.local.fast.draw import BLOCK_LEVELS, NOT_A_NUMBER, levels_of
 
 _BLOCKS = 16  # blocks of the vocabulary that one program sums
 _TILE = 32  # places of the cache that one program reads at a time
@@ -47,7 +47,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, places: Tensor, *, scale: 
 
 
 def draw(logits: Tensor, numbers: Tensor, *, temperatures: Tensor, floors: Tensor | None = None) -> Tensor:
-    """Draw a token for each row, as `clinometer.models.draw.draw` does: the same tree, the same numbers."""
+    """Draw a token for each row, as `draw.draw` does: the same tree, the same numbers."""
     rows, size = logits.shape
     low = min(BLOCK_LEVELS, levels_of(size))
     blocks = -(-size // (1 << low))
