@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import lzma
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import altair as alt
 import pytest
 import typer
 from transformers.utils import logging
@@ -195,6 +197,41 @@ def test_what_the_page_says_to_run_runs(page, folder, monkeypatch, capsys):
     for run in runs:
         assert run.report_path.is_file()
         assert run.read_findings()
+
+
+def test_the_notebook_runs_and_shows_what_it_says(folder):
+    notebook = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["outputs"] for cell in cells] == [[] for _ in cells]  # committed without outputs
+    renderer = alt.renderers.active
+    namespace: dict[str, object] = {}
+    shown = []
+    try:
+        for cell in cells:
+            *statements, last = ast.parse(replaced("".join(cell["source"]), SMALLER_PYTHON)).body
+            if not isinstance(last, ast.Expr):
+                statements, last = [*statements, last], None
+            exec(compile(ast.Module(statements, []), "notebook.ipynb", "exec"), namespace)
+            if last is not None:
+                value = eval(compile(ast.Expression(last.value), "notebook.ipynb", "eval"), namespace)
+                shown.append(displayed(value))
+    finally:
+        alt.renderers.enable(renderer)
+    run, audit, table, frame, chart, answers, problems = shown
+    assert "at the base prompt" in run
+    assert "<td>change</td>" in audit
+    assert "Change against base" in table
+    assert "target syntactic" in frame
+    assert chart.startswith("<svg")
+    assert "works as" in answers
+    assert problems == "()"
+
+
+def displayed(value: object) -> str:
+    """Return what Jupyter would show of a value."""
+    if isinstance(value, alt.TopLevelMixin):
+        return str(value._repr_mimebundle_()["image/svg+xml"])
+    return value._repr_html_() if hasattr(value, "_repr_html_") else repr(value)
 
 
 def replaced(text: str, replacements: dict[str, str]) -> str:
