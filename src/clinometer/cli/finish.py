@@ -1,4 +1,4 @@
-"""What `audit` and `resume` share: show the work, write the report, print what was found."""
+"""What `audit` and `resume` share: show the work, print what was found."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> 
         again = f"continue with: clinometer resume {place}" if place.exists() else "nothing was written"
         print(f"\nclinometer: stopped; {again}", file=sys.stderr)
         raise typer.Exit(130) from None
+    print_run(run)
+
+
+def print_run(run: Run) -> None:
+    """Print what was found, and where the run and its report are."""
     for found in run.findings:
         print(f"\n{found.probe}")
         for line in found.headlines:

@@ -21,7 +21,7 @@ from clinometer.cli.shift import shift
 from clinometer.cli.train import train
 from clinometer.cli.tune import tune
 from clinometer.cli.verify import verify
-from clinometer.errors import ClinometerError
+from clinometer.errors import ClinometerError, SettingError
 
 app = typer.Typer(
     help="Measure which way a language model leans.",
@@ -59,5 +59,6 @@ def main() -> None:
     try:
         app()
     except ClinometerError as error:
-        print(f"clinometer: {error}", file=sys.stderr)
+        told = error.on_command_line if isinstance(error, SettingError) else error
+        print(f"clinometer: {told}", file=sys.stderr)
         sys.exit(error.exit_code)

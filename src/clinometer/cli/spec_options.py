@@ -51,7 +51,7 @@ def spec_from_options(
     for name in trusted:
         if name not in everyone:
             raise SpecError(f"--trust-remote-code {name}: this model takes no part; known: {', '.join(everyone)}")
-    maps = _label_maps(label_maps, everyone)
+    maps = parse_label_maps(label_maps, everyone)
 
     def described(name: str) -> dict[str, Any]:
         labels = {"label_map": maps[name]} if name in maps else {}
@@ -65,12 +65,15 @@ def spec_from_options(
         "roles": {role: [described(name) for name in players] for role, players in roles.items() if players},
         "profile": profile,
         "seed": seed,
-        "options": _options(settings, shortcuts),
+        "options": parse_settings(settings, shortcuts),
     }
     return build(AuditSpec, values, where="command line")
 
 
-def _options(settings: Sequence[str], shortcuts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def parse_settings(
+    settings: Sequence[str], shortcuts: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Read probe.option=value, each given by --set, beside options that have a flag of their own."""
     options: dict[str, dict[str, Any]] = {}
     for setting in settings:
         target, equals, value = setting.partition("=")
@@ -90,7 +93,7 @@ def _options(settings: Sequence[str], shortcuts: Mapping[str, Mapping[str, Any]]
     return options
 
 
-def _label_maps(given: Sequence[str], models: Sequence[str]) -> dict[str, dict[str, str]]:
+def parse_label_maps(given: Sequence[str], models: Sequence[str]) -> dict[str, dict[str, str]]:
     """Read MODEL:LABEL=class,LABEL=class; the model may be left out where there is only one."""
     maps: dict[str, dict[str, str]] = {}
     for text in given:

@@ -13,11 +13,10 @@ from clinometer.models.protocols import Model
 from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
 from clinometer.models.providers.opinion_words import OpinionWordScorers
 from clinometer.models.providers.protocol import Provider
+from clinometer.plugins import MODELS
 from clinometer.types import ModelSpec
 
 __all__ = ["CAPABILITIES", "Providers", "capabilities_of", "check_model", "kind_of", "load_model"]
-
-GROUP = "clinometer.models"  # the entry points by which other packages add providers
 
 logger = logging.getLogger("clinometer")
 
@@ -71,13 +70,13 @@ def _claims(provider: Provider, name: str, point: EntryPoint) -> bool:
         return provider.claims(name)
     except Exception as error:
         what = f"the provider {point.name!r} ({point.value}) failed on the name {name!r} ({reason(error)})"
-        logger.warning("%s", what)
+        _warn_once(what)
         return False
 
 
 def _others() -> Iterator[tuple[EntryPoint, Provider | str]]:
     """Yield the providers of other packages, by the names of their entry points; a text says what is wrong."""
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+    for point in sorted(entry_points(group=MODELS), key=lambda point: (point.name, point.value)):
         yield point, _opened(point)
 
 
@@ -96,6 +95,11 @@ def _opened(point: EntryPoint) -> Provider | str:
             f"the provider {point.name!r} ({point.value}) cannot be used ({reason(error)}); "
             f"repair the package that registers it, or remove it: pip uninstall {package or 'PACKAGE'}"
         )
-        logger.warning("%s", wrong)
+        _warn_once(wrong)
         return wrong
     return found
+
+
+@functools.cache
+def _warn_once(what: str) -> None:
+    logger.warning("%s", what)

@@ -254,25 +254,10 @@ def compile_layers(known: KnownLayers) -> None:
     known.embeddings.forward = embed
 
 
-def _layer(
-    hidden: Tensor,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    attended_weight: Tensor,
-    attended_bias: Tensor,
-    first_weight: Tensor,
-    first_bias: Tensor,
-    up_weight: Tensor,
-    up_bias: Tensor,
-    down_weight: Tensor,
-    down_bias: Tensor,
-    second_weight: Tensor,
-    second_bias: Tensor,
-    *,
-    heads: int,
-    eps: tuple[float, float],
-    full: bool,
-) -> Tensor:
+def _layer(hidden: Tensor, *weights: Tensor, heads: int, eps: tuple[float, float], full: bool) -> Tensor:
+    """Compute one layer; the weights are those of `CompiledLayer`, each with its bias, in that order."""
+    qkv_weight, qkv_bias, attended_weight, attended_bias, first_weight, first_bias, *others = weights
+    up_weight, up_bias, down_weight, down_bias, second_weight, second_bias = others
     rows, length, size = hidden.shape
     qkv = linear(hidden, qkv_weight, qkv_bias).view(rows, length, 3, heads, -1)
     query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,16 +17,12 @@ from transformers import DataCollatorForLanguageModeling
 from clinometer.data.corpora import Document, choose_documents, corpus_name
 from clinometer.errors import DataError
 from clinometer.models.local.text import Tokens
-from clinometer.train.base import BaseModel, load_base
-from clinometer.train.checkpoints import Checkpoint, finish, finished
+from clinometer.train.base import BaseModel, load_base, logits_at
+from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import IGNORED, Batch, Recipe, Row, train
-from clinometer.train.ordering import batched_order
-from clinometer.train.progress import Quiet, TrainingProgress
-from clinometer.train.readout import logits_at
-from clinometer.train.seeds import rng_at, seed_at
-from clinometer.train.settings import MaskedSettings
-from clinometer.train.work import WorkFolder
-from clinometer.types import Dtype
+from clinometer.train.processes import Quiet, TrainingProgress
+from clinometer.train.randomness import batched_order, rng_at, seed_at
+from clinometer.train.settings import MaskedSettings, card_settings
 
 _DOCUMENTS_AT_A_TIME = 256
 
@@ -39,28 +34,27 @@ def tune_masked(
     out: str | os.PathLike[str],
     settings: MaskedSettings | None = None,
     device: str = "auto",
-    dtype: Dtype = "auto",
     save_seconds: float = 60.0,
     progress: TrainingProgress | None = None,
 ) -> Checkpoint:
     """Fine-tune a masked model on a corpus and save it as a model folder of its own.
 
-    `model` is a hub id, a folder or a built-in name, `corpus` one file or several that are one corpus. Where `out`
-    is such a checkpoint already, it is returned as it is; where its training was interrupted, it goes on. On a
-    CPU a training that was killed ends in the same bytes as one that was not. `save_seconds` is how often to save.
+    `model` is a hub id, a folder or a built-in name, `corpus` one file or several that are one corpus. A
+    checkpoint that is there already is returned as it is; an interrupted training is resumed, and on a CPU it ends
+    in the same bytes as an undisturbed one. `save_seconds` is how often to save.
     """
     settings, progress = settings or MaskedSettings(), progress or Quiet()
     place = Path(out)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     chosen = choose_documents(paths, fraction=settings.fraction, seed=settings.seed, at_most=settings.at_most)
     name = "+".join(corpus_name(path) for path in paths)
-    base = load_base(model, device=device, dtype=dtype)
+    base = load_base(model, device=device, dtype=settings.dtype)
     described: dict[str, str | int | float | bool] = {
         "method": "masked-lm",
         "base": base.info.weights,
         "texts": chosen.digest,
-        "dtype": str(base.compute).removeprefix("torch."),
-        **dataclasses.asdict(settings),
+        "dtype": base.computes_in,
+        **card_settings(settings),
     }
     if there := finished(place, described):
         return there

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +15,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from clinometer.data.corpora import Selection, corpus_name, split_corpus
-from clinometer.train.base import load_base, with_random_weights
-from clinometer.train.checkpoints import Checkpoint, finish, finished
+from clinometer.data.corpora import Document, Selection, corpus_name, split_corpus
+from clinometer.errors import DataError, ModelError
+from clinometer.models.local.text import Ids, Tokens
+from clinometer.train.base import BaseModel, load_base, with_random_weights
+from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import IGNORED, Batch, Recipe, Row, train
-from clinometer.train.packing import PackedDocuments, collate_pieces
-from clinometer.train.perplexity import HeldOutTexts, perplexity_figures
-from clinometer.train.processes import join_processes
-from clinometer.train.progress import Quiet, TrainingProgress
-from clinometer.train.seeds import rng_at
-from clinometer.train.settings import CausalSettings
-from clinometer.train.work import WorkFolder
-from clinometer.types import Dtype
+from clinometer.train.processes import Quiet, TrainingProgress, join_processes
+from clinometer.train.quality import HeldOutTexts, perplexity_figures
+from clinometer.train.randomness import rng_at
+from clinometer.train.settings import CausalSettings, card_settings
+
+_DOCUMENTS_AT_A_TIME = 256
 
 
 def train_causal(
@@ -36,15 +36,14 @@ def train_causal(
     out: str | os.PathLike[str],
     settings: CausalSettings | None = None,
     device: str = "auto",
-    dtype: Dtype = "auto",
     save_seconds: float = 60.0,
     progress: TrainingProgress | None = None,
 ) -> Checkpoint:
     """Train a causal model on a corpus and save it as a model folder of its own.
 
     Some documents are held out; the card has their perplexity before and after. With `settings.from_scratch` the
-    model begins with random weights: of `model` only architecture and tokenizer are used. Corpora, and finished,
-    interrupted and killed trainings are treated as `tune_masked` treats them.
+    model begins with random weights: only architecture and tokenizer of `model` are used. Corpora, finished and
+    interrupted trainings are treated as `tune_masked` treats them.
     """
     settings, progress = settings or CausalSettings(), progress or Quiet()
     place = Path(out)
@@ -58,14 +57,14 @@ def train_causal(
         at_most=settings.at_most,
     )
     join_processes()
-    base = load_base(model, device=device, dtype=dtype, kinds=("causal",))
+    base = load_base(model, device=device, dtype=settings.dtype, kinds=("causal",))
     described: dict[str, str | int | float | bool] = {
         "method": "causal-lm",
         "base": base.info.weights,
         "texts": split.training.digest,
         "held_out_texts": Selection(documents=split.held_out, total=split.training.total).digest,
-        "dtype": str(base.compute).removeprefix("torch."),
-        **dataclasses.asdict(settings),
+        "dtype": base.computes_in,
+        **card_settings(settings),
         "learning_rate": settings.rate,
     }
     if there := finished(place, described):
@@ -148,3 +147,67 @@ def next_token_loss(model: Any, batch: Batch, *, compute: torch.dtype) -> Tensor
     with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=compute == torch.bfloat16):
         logits = model(input_ids=ids, use_cache=False).logits
     return cross_entropy(logits.float().flatten(0, 1), batch["labels"].flatten(), ignore_index=IGNORED)
+
+
+@final
+class PackedDocuments:
+    """The documents one after the other, each with the tokenizer's own start token and an end-of-text token.
+
+    A piece is `window` tokens and the one after them: row i reads tokens i·w … i·w + w − 1 and predicts tokens
+    i·w + 1 … i·w + w. So every token but the very first is predicted exactly once. Only the last piece is shorter.
+    """
+
+    def __init__(self, base: BaseModel, documents: Sequence[Document], *, window: int) -> None:
+        tokens = Tokens(base.tokenizer)
+        end = _end_of_text(base)
+        # some tokenizers (OPT's) begin a text with the token that ends one: once between two texts is enough
+        ends = () if end in tokens.start else (end,)
+        parts = []
+        for first in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
+            texts = [tokens.as_text(document.text) for document in documents[first : first + _DOCUMENTS_AT_A_TIME]]
+            joined = [token for ids in tokens.first(texts) for token in (*tokens.start, *ids, *ends)]
+            parts.append(np.asarray(joined, np.int32))
+        if not ends:
+            parts.append(np.array([end], np.int32))
+        self.stream: Ids = np.concatenate(parts)
+        self.window = min(window, base.info.window or window)
+        if len(self) < 1:
+            raise DataError("none of the documents has a token that the model knows; check the corpus")
+
+    @property
+    def predicted(self) -> npt.NDArray[np.int64]:
+        """How many tokens each piece predicts."""
+        firsts = np.arange(len(self), dtype=np.int64) * self.window
+        return np.minimum(self.window, len(self.stream) - 1 - firsts)
+
+    def __len__(self) -> int:
+        return math.ceil((len(self.stream) - 1) / self.window)
+
+    def __getitem__(self, index: int) -> Ids:
+        first = index * self.window
+        return self.stream[first : first + self.window + 1]
+
+
+def collate_pieces(rows: Sequence[Row], *, pad_id: int) -> Batch:
+    """Put pieces into one batch of inputs and labels, both padded at the right.
+
+    No attention mask is needed: a token never sees what comes after it.
+    """
+    width = max(len(row["piece"]) for row in rows) - 1
+    ids = torch.full((len(rows), width), pad_id)
+    labels = torch.full_like(ids, IGNORED)
+    for index, row in enumerate(rows):
+        piece = torch.from_numpy(row["piece"].astype(np.int64))
+        ids[index, : len(piece) - 1] = piece[:-1]
+        labels[index, : len(piece) - 1] = piece[1:]
+    return {"input_ids": ids, "labels": labels}
+
+
+def _end_of_text(base: BaseModel) -> int:
+    found = base.tokenizer.eos_token_id
+    if found is None:
+        raise ModelError(
+            f"the tokenizer of {base.info.name!r} has no end-of-text token to put between documents;"
+            " set eos_token in its tokenizer_config.json"
+        )
+    return int(found)
