@@ -66,7 +66,8 @@ SMALLER = {
         "--steps 2 --batch 4 --window 64 --held-out 10 --labelled 300 --labels-from builtin:opinion-words"
         f" --profile quick {COUNTERFACTUAL}"
     ),
-    "clinometer audit org/name --probe counterexamples --set counterexamples.occupations_file=mine.csv": FEW,
+    "clinometer audit org/name --probe counterexamples --set counterexamples.occupations_file=mine.csv"
+    " --set counterexamples.backgrounds=2": "--set counterexamples.draws=100",
     "clinometer audit org/name --profile quick": MASKED,
     "clinometer audit roberta-base --probe counterexamples --set counterexamples.occupations=winobias"
     " --set 'counterexamples.ks=[5, 10]'": ("--set counterexamples.backgrounds=1 --set counterexamples.draws=100"),
@@ -77,8 +78,9 @@ SMALLER = {
     "clinometer resume runs/mine": "",
     "clinometer verify runs/mine": "",
     "clinometer report runs/mine --figures figures": "",
-    "clinometer audit org/name --probe counterexamples --set counterexamples.occupations_file=mine.csv"
-    " --set counterexamples.verbalizer_file=words.csv": FEW,
+    "clinometer audit org/name --probe counterexamples --set counterexamples.verbalizer_file=words.csv": (
+        COUNTEREXAMPLES
+    ),
     "clinometer audit org/name --probe sentiment_words --reviews reviews.csv --neutral neutral.csv"
     " --template 'It was [MASK].' --labels good/bad": (
         "--set sentiment_words.reviews_per_class=10 --set sentiment_words.words_per_class=10"
