@@ -2,7 +2,7 @@
 
 >>> import clinometer
 >>> run = clinometer.audit("builtin:causal", probes=["counterexamples"], profile="quick")  # doctest: +SKIP
->>> run.read_findings()[0].headlines  # doctest: +SKIP
+>>> run.headlines  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         write_report,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "__version__", "audit", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify",
