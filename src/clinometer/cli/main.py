@@ -9,18 +9,15 @@ import typer
 
 from clinometer import __version__
 from clinometer.cli.annotate import annotate
+from clinometer.cli.arguments import SeveralValues
 from clinometer.cli.audit import audit
 from clinometer.cli.data import data
+from clinometer.cli.listings import models, probes
 from clinometer.cli.mitigate import mitigate
-from clinometer.cli.models import models
-from clinometer.cli.probes import probes
-from clinometer.cli.report import report
-from clinometer.cli.resume import resume
-from clinometer.cli.several import SeveralValues
+from clinometer.cli.runs import report, resume, verify
 from clinometer.cli.shift import shift
 from clinometer.cli.train import train
 from clinometer.cli.tune import tune
-from clinometer.cli.verify import verify
 from clinometer.errors import ClinometerError
 
 app = typer.Typer(

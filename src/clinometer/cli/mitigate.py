@@ -105,7 +105,7 @@ def mitigate(
             raise InputError(f"no corpus '{file}'; give the path of a file .txt or .jsonl, also as .xz or .gz")
 
     # heavy imports below: `clinometer --help` must not wait for them
-    from clinometer.cli.several import comma_separated
+    from clinometer.cli.arguments import comma_separated
     from clinometer.cli.tuned import audit_spec, audit_together, check_audit, short_name, training, working_in
     from clinometer.data import load_attribute, read_attribute
     from clinometer.front import MITIGATION_LOCK, MITIGATION_PROBES, mitigation_options, write_held_out
@@ -188,7 +188,7 @@ def mitigate(
 
 
 def _numbers(given: list[str]) -> list[float]:
-    from clinometer.cli.several import comma_separated
+    from clinometer.cli.arguments import comma_separated
 
     found = []
     for part in comma_separated(given):

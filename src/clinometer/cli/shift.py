@@ -105,7 +105,7 @@ def shift(
 
 
 def _shares(given: list[str]) -> list[float]:
-    from clinometer.cli.several import comma_separated
+    from clinometer.cli.arguments import comma_separated
 
     shares = []
     for part in comma_separated(given):

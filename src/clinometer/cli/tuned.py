@@ -10,8 +10,7 @@ from typing import Any
 
 import typer
 
-from clinometer.cli.finish import finish_run
-from clinometer.cli.progress import show_progress
+from clinometer.cli.progress import finish_run, show_progress
 from clinometer.cli.spec_options import spec_from_options
 from clinometer.engine import Progress
 from clinometer.train.processes import is_main_process

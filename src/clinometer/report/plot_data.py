@@ -118,7 +118,7 @@ def _check(figure: Figure, table: FindingTable, labels: tuple[str, ...]) -> None
 
 
 def _is_number_line(figure: Figure, name: str, rows: Sequence[Finding]) -> bool:
-    """Tell whether a label is drawn along an axis of numbers; except for lines and points, its values are names."""
+    """Tell whether a label is drawn along an axis of numbers; without lines or points, its values are names."""
     if name == ESTIMATE:
         return True
     if figure.mark not in ("lines", "scatter"):
