@@ -1,6 +1,7 @@
 """The public names: adding one is a decision, losing one breaks somebody."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -8,16 +9,17 @@ import clinometer
 from clinometer.errors import InputError, SpecError
 from clinometer.models.callable_scorer import CallableScorer
 from clinometer.models.fake import FakeModel
-from clinometer.train import MitigationSettings
+from clinometer.train import CorpusSettings, MitigationSettings
 from clinometer.types import WordAnswer
-from clinometer.workflows import Execution
+from clinometer.workflows import CheckpointAudit, Execution
 from tests.models.tiny import tiny
 from tests.train.mitigation_samples import write_planted
 
 
 def test_the_public_names():
     assert set(clinometer.__all__) == {
-        "__version__", "audit", "load_model", "mitigate", "open_run", "resume", "verify", "write_report",
+        "__version__", "audit", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify",
+        "write_report",
     }  # fmt: skip
     for name in clinometer.__all__:
         assert getattr(clinometer, name) is not None
@@ -72,15 +74,19 @@ def test_a_model_can_be_mitigated(tmp_path, monkeypatch):
     corpus, attribute = write_planted(tmp_path, texts=300)
     model = tiny("llama", tmp_path / "tiny")
     scorers = ["builtin:opinion-words", CallableScorer("flat", lambda texts: [0.5] * len(texts))]
+    samples = {"samples": 3, "max_new_tokens": 4, "draws": 100}
+    audit = CheckpointAudit(
+        profile="quick",
+        options={"counterfactual": samples},
+        roles={"scorer": scorers, "encoder": [str(tiny("bert", tmp_path / "encoder", head="BertModel"))]},
+    )
     small = {
         "corpus": corpus,
-        "attribute_file": attribute,
+        "attribute": attribute,
         "settings": MitigationSettings(steps=2, batch=4, window=64, learning_rate=1e-3),
-        "held_out": 10,
+        "corpus_settings": CorpusSettings(held_out=10),
         "out": tmp_path / "out",
-        "profile": "quick",
-        "options": {"counterfactual": {"samples": 3, "max_new_tokens": 4, "draws": 100}},
-        "roles": {"scorer": scorers, "encoder": [str(tiny("bert", tmp_path / "encoder", head="BertModel"))]},
+        "audit": audit,
         "execution": Execution(device="cpu"),
     }
     run = clinometer.mitigate(str(model), **small, strengths=[0, 10])
@@ -96,22 +102,22 @@ def test_a_model_can_be_mitigated(tmp_path, monkeypatch):
     again = clinometer.mitigate("tiny", **small, strengths=[0, 10])
     assert again.path == run.path
     assert {path: path.stat().st_mtime_ns for path in again.path.glob("records/**/*.parquet")} == records
-    more = {"options": {"counterfactual": {"samples": 4, "max_new_tokens": 4, "draws": 100}}}
+    more = {"audit": replace(audit, options={"counterfactual": {**samples, "samples": 4}})}
     for other, told in (
         (more, "was begun with counterfactual.samples 3, now 4; give the same again"),
-        ({"profile": "standard"}, "was begun with profile quick, now standard"),
+        ({"audit": replace(audit, profile="standard")}, "was begun with profile quick, now standard"),
         (
             {"strengths": [10]},
             "was begun with models tiny, tiny-job-control, tiny-job-embedding-10, now tiny, tiny-job",
         ),
         ({"out": corpus}, r"planted\.txt is a file; name another place"),
         ({"out": tmp_path}, "holds something else; name another place"),
-        ({"held_out": 11}, "was begun with other documents held out"),
+        ({"corpus_settings": CorpusSettings(held_out=11)}, "was begun with other documents held out"),
     ):
         with pytest.raises(InputError, match=told):
             clinometer.mitigate("tiny", **{**small, "strengths": [0, 10]} | other)
     # what is wrong with the audit is found before anything is trained
-    wrong = {"options": {"counterfactual": {"sample": 3}}, "out": tmp_path / "other"}
+    wrong = {"audit": replace(audit, options={"counterfactual": {"sample": 3}}), "out": tmp_path / "other"}
     with pytest.raises(SpecError, match="samples"):
         clinometer.mitigate("tiny", **small | wrong)
-    assert not any((tmp_path / "other").glob("tiny-*"))
+    assert not (tmp_path / "other").exists()

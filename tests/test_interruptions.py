@@ -142,7 +142,7 @@ def test_a_resumed_run_asks_only_what_is_missing(run, peaceful):
 
 def test_a_finished_run_is_not_asked_again_and_needs_no_model(run, peaceful):
     assert resume(run).asked == 0
-    resume_audit(RunFolder.open(run.path), loaded={"fake": None})
+    resume_audit(RunFolder.open(run.path))
     assert findings(run.path) == findings(peaceful)
 
 

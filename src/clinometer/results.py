@@ -88,10 +88,18 @@ class AuditResult(Mapping[str, Table]):
             for table in findings.tables
         }
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before believing a number."""
+        return tuple(notice.text for notice in self.notices if notice.level == "warning")
+
     def __getitem__(self, name: str) -> Table:
         if name not in self._tables:
             raise KeyError(f"no table {name!r} in {self.name}; {nearest(name, self._tables)}")
         return self._tables[name]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._tables)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
@@ -112,7 +120,9 @@ class AuditResult(Mapping[str, Table]):
             for table in self._tables.values()
         )
         head = "<tr><th>table</th><th>rows</th><th>what it shows</th></tr>"
-        return f"<p><b>{html.escape(self.name)}</b></p>{_html_list(self.headlines)}<table>{head}{rows}</table>"
+        warned = "".join(f"<p>Warning: {html.escape(text)}</p>" for text in self.warnings)
+        said = f"<p><b>{html.escape(self.name)}</b></p>{_html_list(self.headlines)}"
+        return f"{said}{warned}<table>{head}{rows}</table>"
 
 
 class Run(Mapping[str, AuditResult]):
@@ -153,7 +163,7 @@ class Run(Mapping[str, AuditResult]):
     ) -> pl.DataFrame:
         """Return the raw answers of one stage: `index`, `tag_*`, `ask_*` (what was asked), `got_*` (the answer).
 
-        Without `stage` or `model`, the only one there is; where there are several, the error names them.
+        Without `stage` or `model`, the only one is taken; where there are several, the error lists them.
         """
         stages = [key for key in self.folder.stages() if key.probe == audit]
         if not stages:
@@ -161,8 +171,8 @@ class Run(Mapping[str, AuditResult]):
             raise InputError(f"there are no records of {audit!r}; {nearest(audit, known)}")
         found = [key for key in stages if key.stage == (stage or key.stage) and key.model == (model or key.model)]
         if len(found) != 1:
-            names = ", ".join(f"stage={key.stage!r}, model={key.model!r}" for key in found or stages)
-            raise InputError(f"{len(found)} stages of {audit} fit; say which: {names}")
+            names = " or ".join(f"(stage={key.stage!r}, model={key.model!r})" for key in found or stages)
+            raise InputError(f"{len(found) or 'none'} of the records of {audit} fit; choose one: {names}")
         return self.folder.table(found[0], columns=columns)
 
     @cached_property
@@ -170,9 +180,14 @@ class Run(Mapping[str, AuditResult]):
         return {found.probe: AuditResult(found) for found in self.findings}
 
     def __getitem__(self, audit: str) -> AuditResult:
+        if not self._audits:
+            raise KeyError(f"{self.path} has no findings yet; complete the run with clinometer.resume()")
         if audit not in self._audits:
             raise KeyError(f"no findings of {audit!r} in {self.path}; {nearest(audit, self._audits)}")
         return self._audits[audit]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._audits)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._audits)
@@ -187,17 +202,26 @@ class Run(Mapping[str, AuditResult]):
         return hash(self.path)
 
     def __repr__(self) -> str:
-        models = ", ".join(info.name for info in self.models)
         audits = ", ".join(self._audits) or "no findings yet"
-        return f"<run {self.path}: {audits}; {models}>"
+        return f"<run {self.path}: {audits}; {self._model_names(2)}>"
 
     def _repr_html_(self) -> str:
         said = "".join(
-            f"<p><b>{html.escape(name)}</b></p>{_html_list(lines)}" for name, lines in self.headlines.items()
+            f"<p><b>{html.escape(name)}</b>{_counted(audit.warnings)}</p>{_html_list(audit.headlines)}"
+            for name, audit in self._audits.items()
         )
-        models = html.escape(", ".join(info.name for info in self.models))
+        models = html.escape(self._model_names(20))
         where = html.escape(str(self.report_path if self.report_path.is_file() else "not written yet"))
         return f"<p>Run {html.escape(str(self.path))}: {models}</p>{said}<p>Report: {where}</p>"
+
+    def _model_names(self, most: int) -> str:
+        names = [info.name for info in self.models]
+        more = f" and {len(names) - most} more" if len(names) > most else ""
+        return ", ".join(names[:most]) + more
+
+
+def _counted(warnings: Sequence[str]) -> str:
+    return f" ({len(warnings)} {'warning' if len(warnings) == 1 else 'warnings'})" if warnings else ""
 
 
 def _html_list(lines: Sequence[str]) -> str:

@@ -96,17 +96,18 @@ def test_as_the_manual_writes_it(shift, tmp_path, model):
     [
         (["--corpus", "none.txt"], "no corpus 'none.txt'"),
         (["--corpus", "news.txt", "news.txt"], "2 corpora are called 'news'"),
-        (["--corpus", "news.txt", "--fraction", "half"], "--fraction 'half' is no number"),
-        (["--corpus", "news.txt", "--fraction", "0.1", "2"], "fraction = 2.0 is not valid"),
-        (["--corpus", "news.txt", "--epochs", "0"], "epochs = 0 is not valid"),
+        (["--corpus", "news.txt", "--fraction", "half"], "--fraction 'half' is not a number"),
+        (["--corpus", "news.txt", "--fraction", "0.1", "2"], "--fraction 2.0 is not valid"),
+        (["--corpus", "news.txt", "--epochs", "0"], "--epochs 0 is not valid"),
         (["--corpus", "groups.csv", "--no-audit"], "ends in '.csv'"),
         (["--corpus", "news.txt", "--set", "stereotypes.top_k=none"], "top_k"),
     ],
 )
-def test_wrong_input(shift, arguments, complaint):
+def test_wrong_input(shift, tmp_path, arguments, complaint):
     result = shift(*arguments)
     assert result.code == 2, result
     assert complaint in result.err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_with_something_else(shift, tmp_path):

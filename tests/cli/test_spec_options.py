@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import clinometer
 from clinometer.cli.spec_options import spec_from_options
 from clinometer.errors import SpecError
-from clinometer.front import _spec
 from clinometer.types import ModelSpec
-from clinometer.workflows.specs import default_models, new_run_folder
+from clinometer.workflows.specs import default_models, describe_audit, new_run_folder
 
 
 def spec(**changes):
@@ -80,13 +80,14 @@ def test_without_a_probe_those_are_run_that_can_ask_the_models(models, audits):
 
 def test_both_doors_describe_the_same_audit_by_the_same_spec():
     scorer = ModelSpec(name="org/s", label_map={"a": "positive"})
-    called, _ = _spec(
-        ["org/a", "builtin:masked"],
+    called = describe_audit(
+        ["org/a", ModelSpec(name="builtin:masked")],
         probes=["counterexamples"],
         profile="quick",
         seed=7,
         options={"counterexamples": {"backgrounds": 3}},
         roles={"scorer": [scorer]},
+        where="audit()",
     )
     typed = spec(
         seed=7,
@@ -94,14 +95,14 @@ def test_both_doors_describe_the_same_audit_by_the_same_spec():
         roles={"scorer": ["org/s"], "encoder": None},
         label_maps=["org/s:a=positive"],
     )
-    assert called == typed
+    assert called.spec == typed
 
 
 def test_a_wrong_value_is_refused_under_the_name_of_its_door():
     with pytest.raises(SpecError, match=r"command line: models\.0\.dtype: .*found 'float8'"):
         spec(dtype="float8")
     with pytest.raises(SpecError, match=r"audit\(\): seed"):
-        _spec(["org/a"], probes=["stigma"], profile="quick", seed="7", options=None, roles=None)
+        clinometer.audit("org/a", probes=["stigma"], seed="7")
 
 
 def test_a_trusted_model_must_be_one_of_the_audit():

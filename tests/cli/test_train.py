@@ -66,12 +66,12 @@ def test_from_scratch_has_a_place_of_its_own(train, tmp_path):
     ("arguments", "complaint"),
     [
         (["--corpus", "none.txt"], "no corpus 'none.txt'"),
-        (["--corpus", "news.txt", "--fraction", "2"], "fraction = 2.0 is not valid"),
+        (["--corpus", "news.txt", "--fraction", "2"], "--fraction 2.0 is not valid"),
         (["--corpus", "news.txt", "--held-out", "20"], "20 different documents; expected at least 21"),
-        (["--corpus", "news.txt", "--accumulate", "3"], "accumulate = 3 is not valid"),
+        (["--corpus", "news.txt", "--accumulate", "3"], "--accumulate 3 is not valid"),
         (["--corpus", "table.csv"], "ends in '.csv'"),
         (["--corpus", "binary.txt"], "zero byte"),
-        (["--corpus", "news.txt", "--out", "news.txt"], "no checkpoint of ours"),
+        (["--corpus", "news.txt", "--out", "news.txt"], "not a checkpoint of ours"),
     ],
 )
 def test_wrong_input(train, tmp_path, arguments, complaint):

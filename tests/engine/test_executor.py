@@ -93,7 +93,7 @@ def test_an_adapter_that_loses_answers_is_found_out():
 class Launching(SmallMemory):
     """Works on by itself: remembers in which order batches are begun and read."""
 
-    works_alone = True
+    runs_in_background = True
 
     def __init__(self, limit=10**6):
         super().__init__(limit)
@@ -125,7 +125,7 @@ def test_a_device_is_given_batches_ahead_and_read_in_order(monkeypatch):
 
 def test_without_such_a_device_a_batch_is_read_before_the_next_begins():
     model = Launching()
-    model.works_alone = False
+    model.runs_in_background = False
     answers(LocalExecutor(model), texts(1), texts(2, 2))
     assert model.log == [("begin", 1), ("read", 1), ("begin", 2), ("read", 2)]
 

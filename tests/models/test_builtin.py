@@ -17,7 +17,7 @@ from transformers import AutoTokenizer
 
 from clinometer.errors import ModelError
 from clinometer.models import builtin
-from clinometer.models.source import weights_checksum
+from clinometer.models.files import weights_checksum
 from tests.models.installed import need
 
 CAUSAL = builtin.entry("builtin:causal")
@@ -212,10 +212,12 @@ def test_a_damaged_copy_is_made_again(packaged, conversions, caplog, damage):
 
 def test_a_copy_that_was_checked_is_not_hashed_again(packaged, conversions, monkeypatch):
     builtin.folder_of("builtin:causal")
-    folder = builtin.folder_of("builtin:causal")  # the second time it is there, and checked
-    weights = folder / "model.safetensors"
-    monkeypatch.setattr("clinometer.models.source._sha256", lambda files: pytest.fail(f"{files} hashed again"))
-    assert weights_checksum(folder) == hashlib.sha256(b"weights").hexdigest()
+    weights = builtin.folder_of("builtin:causal") / "model.safetensors"
+    os.utime(weights, (2, 2))  # not written a moment ago
+    folder = builtin.folder_of("builtin:causal")  # now it is there, and checked
+    expected = hashlib.sha256(b"weights").hexdigest()
+    monkeypatch.setattr("hashlib.sha256", lambda *_: pytest.fail("hashed again"))
+    assert weights_checksum(folder) == expected
     monkeypatch.undo()
     weights.write_bytes(b"others!")  # as long as before …
     os.utime(weights, ns=(1, 1))  # … and yet it looks changed

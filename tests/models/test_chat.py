@@ -9,10 +9,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from clinometer.errors import ModelError, RequestError
-from clinometer.models.chat import ChatModel
 from clinometer.models.load import load_model
+from clinometer.models.local.causal import ChatModel
 from clinometer.models.protocols import CanAsk
-from clinometer.models.source import resolve
+from clinometer.models.providers.local import resolve
 from clinometer.types import Ask, Embed, Message, ModelSpec
 from tests.models.installed import need
 

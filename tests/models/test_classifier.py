@@ -9,8 +9,8 @@ import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from clinometer.errors import ModelError, RequestError
-from clinometer.models.classifier import classes_of
 from clinometer.models.load import load_model
+from clinometer.models.local.classifier import classes_of
 from clinometer.models.protocols import CanClassify
 from clinometer.types import Classify, Embed, ModelSpec
 from tests.models.tiny import WINDOW

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -17,7 +18,16 @@ from transformers import (
 
 from clinometer.errors import RequestError
 from clinometer.models.load import CAPABILITIES, load_model
-from clinometer.models.protocols import METHODS, CanClassify, CanContinue, CanEmbed, CanFill, CanSample, CanScore
+from clinometer.models.protocols import (
+    METHODS,
+    CanClassify,
+    CanContinue,
+    CanEmbed,
+    CanFill,
+    CanLaunch,
+    CanSample,
+    CanScore,
+)
 from clinometer.types import MASK, Classify, Embed, Fill, LogLikelihood, ModelSpec, NextWord, Sample
 from tests.models.tiny import CAUSAL, MASKED, PERMUTED
 
@@ -386,6 +396,43 @@ def test_encoders(family, tiny_folder, tiny_tokenizer, tiny_model):
     assert model.embed([Embed(text=text) for text in texts[::-1]])[0].vector == pytest.approx(
         together[-1].vector, abs=1e-5
     )
+
+
+class Columns(Sequence):
+    """Requests as columns: each is made when it is read, so that no two readings give the same object."""
+
+    def __init__(self, make, texts):
+        self._make, self._texts = make, texts
+
+    def __getitem__(self, at):
+        return Columns(self._make, self._texts[at]) if isinstance(at, slice) else self._make(self._texts[at])
+
+    def __len__(self):
+        return len(self._texts)
+
+
+@pytest.mark.parametrize(
+    ("family", "head", "make"),
+    [
+        ("bert", "", lambda text: Fill(text=text, words=WORDS)),
+        ("xlnet", "", lambda text: Fill(text=text, top_k=3)),
+        ("gpt2", "", lambda text: NextWord(text=text, words=WORDS, normalise="words")),
+        ("gpt2", "", lambda text: Sample(prefix=text, n=2, max_new_tokens=3)),
+        ("gpt2", "", lambda text: LogLikelihood(text=text)),
+        ("bert", "BertModel", lambda text: Embed(text=text)),
+        ("bert", "BertForSequenceClassification", lambda text: Classify(text=text)),
+    ],
+)
+def test_a_batch_may_be_any_sequence(family, head, make, tiny_folder):
+    meaning = {"LABEL_0": "negative", "LABEL_1": "positive"} if "Classification" in head else {}
+    model = load_model(ModelSpec(name=str(tiny_folder(family, head)), label_map=meaning), device="cpu")
+    columns = Columns(make, TEXTS)
+    batch = list(columns)
+    ask = getattr(model, METHODS[type(batch[0])])
+    assert repr(ask(columns)) == repr(ask(batch))  # NaN is not equal to itself, but prints the same
+    assert model.cost(columns) == model.cost(batch)
+    if isinstance(model, CanLaunch):
+        assert repr(list(model.launch(columns)())) == repr(ask(batch))
 
 
 @pytest.mark.parametrize(("family", "head"), [("gpt2", ""), ("bert", "BertModel"), ("xlnet", ""), ("bert", "")])

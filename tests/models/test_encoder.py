@@ -11,10 +11,10 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from clinometer.errors import ModelError, RequestError
-from clinometer.models.encoder import EncoderModel
 from clinometer.models.load import load_model
+from clinometer.models.local.encoder import EncoderModel
 from clinometer.models.protocols import CanEmbed
-from clinometer.models.source import resolve
+from clinometer.models.providers.local import resolve
 from clinometer.types import Classify, Embed, ModelSpec
 from tests.models.installed import need
 from tests.models.tiny import WINDOW

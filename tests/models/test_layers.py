@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM
 
-from clinometer.models import compiled, layers
 from clinometer.models.load import load_model
+from clinometer.models.local.fast import layers
 from clinometer.types import Fill
 from tests.models.tiny import MASKED
 
@@ -91,9 +91,9 @@ def networks(tiny_folder, monkeypatch):
 
     def load(family, compile_function):
         monkeypatch.setattr(torch, "compile", lambda function, options=None: compile_function(function))
-        monkeypatch.setattr(compiled, "_LARGE", 1)
+        monkeypatch.setattr(layers, "_LARGE", 1)
         plain, fast = (AutoModelForMaskedLM.from_pretrained(tiny_folder(family)).eval() for _ in range(2))
-        compiled.compile_layers(layers.known_layers(fast))
+        layers.compile_layers(layers.known_layers(fast))
         return plain, fast
 
     return load
@@ -110,7 +110,7 @@ def states(network, *, mask=None):
 @pytest.mark.parametrize("family", sorted(set(KNOWN) - {"mpnet"}))
 @pytest.mark.parametrize("full", [1, 10**6], ids=["full", "not full"])
 def test_compiled_layers_compute_the_same(family, full, networks, monkeypatch):
-    monkeypatch.setattr(compiled, "_FULL", full)
+    monkeypatch.setattr(layers, "_FULL", full)
     used = []
 
     def watched(function):
@@ -173,4 +173,4 @@ def test_the_cheaper_gelu_is_the_same_to_the_last_bit_but_one(dtype):
     values = torch.linspace(-12, 12, 100_001).to(dtype)
     exact = torch.nn.functional.gelu(values.double())
     near = torch.finfo(dtype).eps * exact.abs() + 2e-7
-    assert ((compiled._gelu(values).double() - exact).abs() <= near).all()
+    assert ((layers._gelu(values).double() - exact).abs() <= near).all()

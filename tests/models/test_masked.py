@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from clinometer.errors import ModelError
-from clinometer.models import masked
 from clinometer.models.load import load_model
+from clinometer.models.local import masked
 from clinometer.types import Fill, ModelSpec
 from tests.models.tiny import MASKED
 

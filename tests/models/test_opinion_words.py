@@ -8,8 +8,8 @@ import pytest
 from clinometer.data.opinion_words import read_opinion_words, vader_opinion_words, vader_scores
 from clinometer.errors import DataError, RequestError
 from clinometer.models.load import load_model
-from clinometer.models.opinion_words import OpinionWordModel
-from clinometer.types import Classify, ClassifyAnswer, Embed, ModelSpec
+from clinometer.models.providers.opinion_words import OpinionWordModel
+from clinometer.types import Classify, ClassifyAnswer, Embed
 
 
 @pytest.fixture(scope="module")
@@ -92,4 +92,4 @@ def test_it_needs_no_torch():
 
 
 def test_the_name_stands_in_the_info():
-    assert OpinionWordModel.open(ModelSpec(name="builtin:opinion-words")).info.name == "builtin:opinion-words"
+    assert load_model("builtin:opinion-words").info.name == "builtin:opinion-words"

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from clinometer.models.readout import linear_projection, read_words, table_projection
+from clinometer.models.local.readout import linear_projection, read_words, table_projection
 from clinometer.types import Fill
 
 
@@ -86,7 +86,7 @@ def test_the_sum_over_the_vocabulary_is_taken_in_float32():
 
 
 def test_many_rows_are_read_in_parts(monkeypatch):
-    monkeypatch.setattr("clinometer.models.readout._MAX_LOGITS", 12)  # two rows at a time
+    monkeypatch.setattr("clinometer.models.local.readout._MAX_LOGITS", 12)  # two rows at a time
     rows = [[logit * scale for logit in LOGITS] for scale in (0.0, 0.5, 1.0, 1.5, 2.0)]
     queries = [Fill(text="", words=("a", "b")) if row % 2 else Fill(text="", top_k=2) for row in range(5)]
     together = read(queries, rows)

@@ -7,9 +7,17 @@ import pytest
 import torch
 from scipy.stats import chisquare, kstest
 
-from clinometer.models.draw import draw, floors_of, levels_of
-from clinometer.models.philox import key_of, philox, uniforms
-from clinometer.models.rows import Prompt, pieces_of, sort_of
+from clinometer.models.local.fast.draw import (
+    Prompt,
+    draw,
+    floors_of,
+    key_of,
+    levels_of,
+    philox,
+    pieces_of,
+    sort_of,
+    uniforms,
+)
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
@@ -220,7 +228,7 @@ def test_pieces_hold_every_sample_once_and_are_about_equal():
 @pytest.mark.parametrize("size", [37, 5_000, 50_257])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_kernel_draws_the_same_tokens(size, dtype):
-    from clinometer.models import kernels
+    from clinometer.models.local.fast import kernels
 
     torch.manual_seed(0)
     rows = 500
@@ -238,7 +246,7 @@ def test_the_kernel_draws_the_same_tokens(size, dtype):
 
 @on_gpu
 def test_the_kernel_attends_to_what_is_written():
-    from clinometer.models import kernels
+    from clinometer.models.local.fast import kernels
 
     torch.manual_seed(0)
     query = torch.randn(50, 6, 1, 24, device="cuda")

@@ -8,7 +8,7 @@ from tokenizers import AddedToken
 from transformers import AutoTokenizer, BertConfig, GPT2Config, RobertaConfig, XLNetConfig
 
 from clinometer.errors import RequestError
-from clinometer.models.text import TextEncoder, pad, window_of
+from clinometer.models.local.text import TextEncoder, pad, window_of
 from clinometer.types import Fill, NextWord
 from tests.models.tiny import CAUSAL, FAMILIES, MASKED, PERMUTED
 

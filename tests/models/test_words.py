@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clinometer.models.words import Vocabulary
+from clinometer.models.local.text import Vocabulary
 from tests.models.tiny import FAMILIES
 
 BYTE_LEVEL = ("roberta", "modernbert", "bart", "gpt2")

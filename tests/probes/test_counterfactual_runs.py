@@ -29,10 +29,10 @@ def attribute(tmp_path):
     return write_attribute(tmp_path / "colour.toml", templates=2)
 
 
-def audited(attribute, folder, *, players=None, **options):
+def audited(attribute, folder, *, models=None, players=None, **options):
     given = {"attributes": [], "attribute_file": attribute, "samples": 30, "draws": 100, **options}
     return clinometer.audit(
-        generator({"red": 0.9, "blue": 0.1}),
+        models or generator({"red": 0.9, "blue": 0.1}),
         probes="counterfactual",
         options={"counterfactual": given},
         roles=players or roles(),
@@ -108,20 +108,7 @@ def test_a_mitigation_is_stored_verified_and_reported(tmp_path, attribute):
     after.info = replace(after.info, tuning={**tuning, "changed": "7", "weights": "8"})
     text = tmp_path / "held-out.txt"
     text.write_text("The red house.\n\nA blue one.\n\nNothing of the kind.\n")
-    options = {
-        "attributes": [],
-        "attribute_file": attribute,
-        "samples": 30,
-        "draws": 100,
-        "text_file": str(text),
-    }
-    found_run = clinometer.audit(
-        [before, after],
-        probes="counterfactual",
-        options={"counterfactual": options},
-        roles=roles(),
-        folder=tmp_path / "run",
-    )
+    found_run = audited(attribute, tmp_path / "run", models=[before, after], text_file=str(text))
     assert clinometer.verify(tmp_path / "run").problems == ()
     (found,) = found_run.read_findings()
     tradeoff = next(figure for figure in found.figures if figure.name == "tradeoff")
@@ -134,36 +121,25 @@ def test_a_mitigation_is_stored_verified_and_reported(tmp_path, attribute):
     assert {"tradeoff", "reduction", "costs"} <= saved
 
 
-def test_a_value_without_texts_is_kept_as_missing(tmp_path, attribute):
-    silent = FakeModel(
-        answer=lambda request: TextAnswer(
-            texts=tuple("" if "red" in request.prefix else f" good {at}" for at in range(request.n))
-        ),
+def silent(texts):
+    """A model whose texts a function of the request gives, some or all of them empty."""
+    return FakeModel(
+        answer=lambda request: TextAnswer(texts=tuple(texts(request))),
         name="silent",
         kind="causal",
         capabilities=("sample",),
     )
-    options = {"attributes": [], "attribute_file": attribute, "samples": 6, "draws": 100}
-    clinometer.audit(
-        silent,
-        probes="counterfactual",
-        options={"counterfactual": options},
-        roles=roles(),
-        folder=tmp_path / "run",
-    )
+
+
+def test_a_value_without_texts_is_kept_as_missing(tmp_path, attribute):
+    model = silent(lambda request: ("" if "red" in request.prefix else f" good {at}" for at in range(request.n)))
+    audited(attribute, tmp_path / "run", models=model, samples=6)
     assert clinometer.verify(tmp_path / "run").problems == ()
 
 
 def test_a_model_that_writes_nothing_at_all(tmp_path, attribute):
-    silent = FakeModel(
-        answer=lambda request: TextAnswer(texts=("", " \n") * (request.n // 2)),
-        name="silent",
-        kind="causal",
-        capabilities=("sample",),
-    )
-    options = {"attributes": [], "attribute_file": attribute, "samples": 6, "draws": 100}
-    given = {"options": {"counterfactual": options}, "roles": roles(), "folder": tmp_path / "run"}
-    (found,) = clinometer.audit(silent, probes="counterfactual", **given).read_findings()
+    model = silent(lambda request: ("", " \n") * (request.n // 2))
+    (found,) = audited(attribute, tmp_path / "run", models=model, samples=6).read_findings()
     assert found.headlines == ("silent, colour: I.F. could not be measured, because no two values have texts.",)
     assert any("wrote nothing in 100.0 %" in notice.text for notice in found.notices)
     assert {row.labels["verdict"] for row in rows_of(found, "verdict")} == {"not measured"}

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from clinometer.data.reviews import Review
-from clinometer.train.progress import Quiet
+from clinometer.train.processes import Quiet
 
 # carpenters are kind here, and nothing else is
 PLANTED = [

@@ -14,7 +14,7 @@ from clinometer.errors import DataError, InputError, ModelError
 from clinometer.models.load import load_model
 from clinometer.train import CausalSettings, train_causal
 from clinometer.train.base import load_base, with_random_weights
-from clinometer.train.perplexity import perplexity_figures
+from clinometer.train.quality import perplexity_figures
 from clinometer.types import LogLikelihood
 from tests.models.tiny import CAUSAL
 from tests.train.interrupted_training import CAUSAL_SETTINGS, train

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from clinometer.train.distances import cosine_distance
+from clinometer.train.regularisers import cosine_distance
 
 
 def by_hand(a, b):

@@ -10,8 +10,8 @@ import pytest
 
 from clinometer.errors import DiskFullError, InputError, RunLockedError
 from clinometer.train import MaskedSettings, tune_masked
-from clinometer.train import work as work_module
-from clinometer.train.work import WorkFolder
+from clinometer.train import checkpoints as work_module
+from clinometer.train.checkpoints import WorkFolder
 from tests.train.interrupted_training import train
 from tests.train.samples import PLANTED, Listener, Stop, files_of, train_and_kill
 
@@ -81,7 +81,7 @@ def test_of_a_damaged_state_the_one_before_is_used(how, model, corpus, peaceful,
     listener = Listener()
     train(how, model, corpus, out, progress=listener)
     assert listener.done == int(before.name.split("-")[1]) == 4
-    assert f"{newest} is damaged and left out; going on from before it" in listener.notes
+    assert f"{newest} is damaged and left out; resuming from the one before it" in listener.notes
     assert files_of(out) == peaceful[how]
 
 

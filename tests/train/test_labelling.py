@@ -10,9 +10,9 @@ import pytest
 from clinometer.errors import DataError, InputError, ModelError
 from clinometer.models.fake import FakeModel
 from clinometer.models.load import load_model
-from clinometer.train import labelling
-from clinometer.train.labelling import Labelled, label_sentences, sentiment_score, split_labelled
-from clinometer.train.progress import Quiet
+from clinometer.train import sentiment as labelling
+from clinometer.train.processes import Quiet
+from clinometer.train.sentiment import Labelled, label_sentences, sentiment_score, split_labelled
 from clinometer.types import ClassifyAnswer
 
 WORDS = {"good": 0.95, "fair": 0.84, "mixed": 0.5, "poor": 0.16, "bad": 0.05}

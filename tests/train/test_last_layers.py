@@ -8,7 +8,7 @@ import transformers
 
 from clinometer.errors import ModelError
 from clinometer.train.base import load_base
-from clinometer.train.last_layers import caught_layers, layers_of, mean_of_last_two
+from clinometer.train.regularisers import caught_layers, layers_of, mean_of_last_two
 
 TEXT = "The nurse works at the hospital."
 

@@ -13,8 +13,8 @@ from clinometer.errors import DataError, InputError, ModelError
 from clinometer.models.load import load_model
 from clinometer.train import MaskedSettings, tune_masked
 from clinometer.train.base import load_base
-from clinometer.train.masked_language import _Masker, _Pieces, masked_loss
-from clinometer.train.ordering import batched_order
+from clinometer.train.masked import _Masker, _Pieces, masked_loss
+from clinometer.train.randomness import batched_order
 from clinometer.types import Fill
 from tests.models.tiny import MASKED, WINDOW
 from tests.train.samples import Listener, files_of
@@ -105,7 +105,7 @@ def test_a_place_that_is_taken(what, tiny_folder, corpus, tmp_path):
     else:
         place.mkdir()
         (place / "card.toml").write_text("title = 'mine'")
-    with pytest.raises(InputError, match="no checkpoint of ours"):
+    with pytest.raises(InputError, match="not a checkpoint of ours"):
         tune_masked(str(tiny_folder("bert")), corpus, out=place, settings=SHORT, device="cpu")
 
 
@@ -117,7 +117,7 @@ def test_other_models_are_refused(family, kind, tiny_folder, corpus, tmp_path):
 
 
 def test_a_training_that_comes_apart_is_stopped(tiny_folder, corpus, tmp_path, monkeypatch):
-    from clinometer.train import masked_language
+    from clinometer.train import masked as masked_language
 
     monkeypatch.setattr(
         masked_language, "masked_loss", lambda *_, **__: torch.tensor(math.nan, requires_grad=True)

@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 from clinometer import front
 from clinometer.data import SensitiveSentence, load_attribute, read_attribute
 from clinometer.errors import DataError, InputError, ModelError, SpecError
+from clinometer.models.files import weights_checksum
 from clinometer.models.load import load_model
-from clinometer.models.source import weights_checksum
 from clinometer.train import (
     CausalSettings,
     LabellingSettings,
@@ -28,8 +28,9 @@ from clinometer.train import (
     train_causal,
     variants,
 )
-from clinometer.train import pairs as pairs_module
-from clinometer.train.work import WorkFolder
+from clinometer.train import material as pairs_module
+from clinometer.train.checkpoints import WorkFolder
+from clinometer.workflows import CheckpointAudit
 from tests.train.mitigation_samples import (
     PREFIXES,
     TEMPLATE,
@@ -78,11 +79,9 @@ def held_out_texts(material):
 def mitigated(planted, out, method, strength, *, projection=None, dtype="float32"):
     model, material, _ = planted
     settings = MitigationSettings(
-        method=method, strength=strength, steps=60, batch=16, learning_rate=2e-3, window=64
+        method=method, strength=strength, steps=60, batch=16, learning_rate=2e-3, window=64, dtype=dtype
     )
-    return mitigate(
-        str(model), material, out=out, settings=settings, projection=projection, device="cpu", dtype=dtype
-    ).folder
+    return mitigate(str(model), material, out=out, settings=settings, projection=projection, device="cpu").folder
 
 
 @pytest.fixture(scope="module")
@@ -332,7 +331,7 @@ def test_a_training_that_changes_nothing_is_an_error(files, tiny_folder, tmp_pat
 def test_a_loss_that_is_no_number_stops_the_training(files, tiny_folder, tmp_path, monkeypatch):
     real = mitigation.regularised_terms
     monkeypatch.setattr(mitigation, "regularised_terms", lambda *a, **k: real(*a, **k) * math.nan)
-    with pytest.raises(ModelError, match="the loss of step 1 is nan: the training has come apart; give a lower"):
+    with pytest.raises(ModelError, match="the loss of step 1 is nan: the training has diverged; give a lower"):
         mitigate(str(tiny_folder("llama")), material_of(*files), out=tmp_path / "out", settings=FEW, device="cpu")
     assert not (tmp_path / "out").exists()
 
@@ -356,11 +355,11 @@ def test_too_few_held_out_documents_are_refused_before_the_training(files, held_
 
 
 def test_an_option_that_follows_from_the_mitigation_is_refused_before_anything_is_read(tiny_folder, tmp_path):
-    with pytest.raises(SpecError, match=r"counterfactual\.attributes follows from what is mitigated"):
+    with pytest.raises(SpecError, match=r"counterfactual\.attributes follows from what is trained"):
         front.mitigate(
             str(tiny_folder("llama")),
             corpus=tmp_path / "none.txt",
-            options={"counterfactual": {"attributes": ["name"]}},
+            audit=CheckpointAudit(options={"counterfactual": {"attributes": ["name"]}}),
             out=tmp_path / "out",
         )
     assert not (tmp_path / "out").exists()
@@ -388,7 +387,7 @@ def test_evaluation_templates_are_left_out_and_counted(files, tiny_folder, tmp_p
     start = smuggled.index("teacher")
     sentence = SensitiveSentence(smuggled, "teacher", start, start + len("teacher"))
     found = replace(material.found, sentences=(*material.found.sentences[:3], sentence))
-    with pytest.raises(DataError, match=r"evaluation template 'Nothing was said about the \{value\}' stands in"):
+    with pytest.raises(DataError, match=r"evaluation template 'Nothing was said about the \{value\}' appears in"):
         mitigate(
             str(tiny_folder("llama")),
             replace(material, found=found),
@@ -425,7 +424,7 @@ def test_what_cannot_be_mitigated_so(files, tiny_folder, planted, tmp_path):
     material = material_of(*files)
     sentiment = replace(FEW, method="sentiment")
     options = {"out": tmp_path / "out", "device": "cpu"}
-    with pytest.raises(InputError, match=r"sentiment is for causal models, .* with --method embedding"):
+    with pytest.raises(InputError, match=r"sentiment is for causal models, .* give --method embedding"):
         mitigate(str(tiny_folder("bert")), material, settings=sentiment, **options)
     with pytest.raises(InputError, match="sentiment needs a projection; make one with fit_projection"):
         mitigate(str(tiny_folder("llama")), material, settings=sentiment, **options)
@@ -434,7 +433,7 @@ def test_what_cannot_be_mitigated_so(files, tiny_folder, planted, tmp_path):
     with pytest.raises(ModelError, match="cannot be told apart"):
         mitigate(str(tiny_folder("albert")), material, settings=FEW, **options)
     with pytest.raises(ModelError, match="float16 cannot be trained"):
-        mitigate(str(tiny_folder("llama")), material, settings=FEW, dtype="float16", **options)
+        mitigate(str(tiny_folder("llama")), material, settings=replace(FEW, dtype="float16"), **options)
     assert not os.listdir(tmp_path)
 
 

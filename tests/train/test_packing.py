@@ -9,8 +9,7 @@ import torch
 from clinometer.data.corpora import Document
 from clinometer.errors import DataError, ModelError
 from clinometer.train.base import load_base
-from clinometer.train.causal_language import next_token_loss
-from clinometer.train.packing import PackedDocuments, collate_pieces
+from clinometer.train.causal import PackedDocuments, collate_pieces, next_token_loss
 from tests.models.tiny import CAUSAL, WINDOW
 
 TEXTS = [

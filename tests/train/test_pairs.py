@@ -10,11 +10,11 @@ import scipy.stats
 
 from clinometer.data import SensitiveSentence, counterfactual, load_attribute, read_attribute, sensitive_sentences
 from clinometer.errors import DataError
-from clinometer.train import pairs as pairs_module
+from clinometer.train import material as pairs_module
 from clinometer.train.base import load_base
 from clinometer.train.loop import IGNORED
-from clinometer.train.ordering import batched_order
-from clinometer.train.pairs import Pairs, collate
+from clinometer.train.material import Pairs, collate
+from clinometer.train.randomness import batched_order
 
 FAMILIES = ["gpt2", "llama", "bert", "roberta", "xlm-roberta"]
 MASKED = ["bert", "roberta", "xlm-roberta"]

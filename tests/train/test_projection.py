@@ -10,9 +10,14 @@ import torch
 from safetensors import safe_open
 
 from clinometer.errors import ModelError, StoreError
-from clinometer.train.projection import WIDTH, Projection
-from clinometer.train.projection_files import load_projection, save_projection
-from clinometer.train.projection_training import Examples, train_projection
+from clinometer.train.projection import (
+    WIDTH,
+    Examples,
+    Projection,
+    load_projection,
+    save_projection,
+    train_projection,
+)
 
 DIMENSIONS = 24
 
@@ -183,7 +188,7 @@ def test_every_damage_is_caught(planted, tmp_path):
     places = np.random.default_rng(0).integers(0, len(whole), 40).tolist() + list(range(0, 400, 7))
     for place in places:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x11]) + whole[place + 1 :])
-        with pytest.raises(StoreError, match="damaged or no sentiment projection; remove it"):
+        with pytest.raises(StoreError, match="damaged or not a sentiment projection; remove it"):
             load_projection(path)
     for wrong in (b"", whole[:100], whole[:-1], b"not a projection at all"):
         path.write_bytes(wrong)

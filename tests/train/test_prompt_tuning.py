@@ -12,10 +12,9 @@ from clinometer.data.reviews import choose_reviews
 from clinometer.errors import DataError, ModelError
 from clinometer.models.load import load_model
 from clinometer.train import PromptSettings, tune_prompt
-from clinometer.train.accuracy import Accuracy
 from clinometer.train.base import load_base
-from clinometer.train.prompt_tuning import _Task
-from clinometer.train.shots import choose_shots
+from clinometer.train.prompt_tuning import _Task, choose_shots
+from clinometer.train.quality import Accuracy
 from clinometer.types import Fill
 from tests.train.samples import reviews
 

@@ -7,8 +7,8 @@ from transformers import AutoTokenizer
 
 from clinometer.data.reviews import Review
 from clinometer.errors import InputError, ModelError
-from clinometer.models.text import TextEncoder
-from clinometer.train.prompts import Prompts
+from clinometer.models.local.text import TextEncoder
+from clinometer.train.prompt_tuning import Prompts
 from clinometer.train.settings import PromptSettings
 from clinometer.types import Fill
 

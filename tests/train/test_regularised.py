@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from clinometer.train.base import load_base
-from clinometer.train.last_layers import layers_of
 from clinometer.train.loop import IGNORED
-from clinometer.train.pairs import Pair, collate
+from clinometer.train.material import Pair, collate
 from clinometer.train.projection import Projection
-from clinometer.train.regularised import language_loss, regularised_terms
+from clinometer.train.regularisers import language_loss, layers_of, regularised_terms
 
 FAMILIES = ["gpt2", "llama", "bert"]
 

@@ -10,9 +10,9 @@ from clinometer.data import read_attribute
 from clinometer.errors import DataError, InputError, ModelError, StoreError
 from clinometer.train import LabellingSettings, MitigationSettings, fit_projection, mitigate, read_material
 from clinometer.train.base import load_base
-from clinometer.train.last_layers import layers_of
-from clinometer.train.progress import Quiet
-from clinometer.train.sentiment_step import sentence_vectors
+from clinometer.train.processes import Quiet
+from clinometer.train.regularisers import layers_of
+from clinometer.train.sentiment import sentence_vectors
 from tests.train.mitigation_samples import TEMPLATE, VALUES, material_of, write_planted
 from tests.train.samples import Listener
 
@@ -39,7 +39,7 @@ def test_the_vector_of_a_sentence_is_that_of_its_last_token(family, tiny_folder,
     base = load_base(str(tiny_folder(family)), device="cpu", dtype="float32", kinds=("causal",))
     texts = [f"The nurse was at the hospital{' and so on' * (number % 7)}." for number in range(30)]
     texts.append("The weather was bad. " * 40)
-    monkeypatch.setattr("clinometer.train.sentiment_step._TOKENS", {"cpu": 150})
+    monkeypatch.setattr("clinometer.train.sentiment._TOKENS", {"cpu": 150})
     found = sentence_vectors(base, texts, Quiet())
     assert found.shape == (31, 32)
     for text, vector in zip(texts, found, strict=True):

@@ -18,7 +18,7 @@ from clinometer.cli.runs import report, resume, verify
 from clinometer.cli.shift import shift
 from clinometer.cli.train import train
 from clinometer.cli.tune import tune
-from clinometer.errors import ClinometerError
+from clinometer.errors import ClinometerError, SettingError
 
 app = typer.Typer(
     help="Measure which way a language model leans.",
@@ -56,5 +56,6 @@ def main() -> None:
     try:
         app()
     except ClinometerError as error:
-        print(f"clinometer: {error}", file=sys.stderr)
+        message = error.on_command_line if isinstance(error, SettingError) else error
+        print(f"clinometer: {message}", file=sys.stderr)
         sys.exit(error.exit_code)

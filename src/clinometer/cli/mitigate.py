@@ -1,4 +1,4 @@
-"""`clinometer mitigate`: train a model to lean less, and measure what that did and what it cost."""
+"""`clinometer mitigate`: reduce a lean by training, and measure what that did and what it cost."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from clinometer.cli.arguments import DeviceOption, QuietOption
-from clinometer.errors import InputError
 
 if TYPE_CHECKING:
-    from clinometer.data import SensitiveSentences
     from clinometer.train import Checkpoint
+    from clinometer.workflows.checkpoints import Tuned
 
 
 def mitigate(
@@ -48,7 +47,7 @@ def mitigate(
     ] = None,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
     batch: Annotated[int, typer.Option(help="Sentences in a step, on all GPUs together.")] = 32,
-    accumulate: Annotated[int, typer.Option(help="Compute a step in so many parts, to need less memory.")] = 1,
+    accumulate: Annotated[int, typer.Option(help="Compute a step in this many parts, to need less memory.")] = 1,
     learning_rate: Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")] = 2.5e-5,
     window: Annotated[int, typer.Option(help="Tokens of a sentence, at most.")] = 128,
     lora: Annotated[int, typer.Option(help="Train low-rank matrices of this rank; 0: the weights.")] = 0,
@@ -57,7 +56,7 @@ def mitigate(
         typer.Option(help="The numbers to compute in; bfloat16 is mixed precision. auto: bfloat16 on a GPU."),
     ] = "auto",
     held_out: Annotated[int, typer.Option(help="Documents kept apart to measure perplexity on.")] = 100,
-    max_articles: Annotated[int, typer.Option(help="Train on at most so many articles; 0: no limit.")] = 0,
+    max_articles: Annotated[int, typer.Option(help="Train on at most this many articles; 0: no limit.")] = 0,
     labels_from: Annotated[
         str, typer.Option(help="sentiment: the classifier that labels sentences for the projection.")
     ] = "builtin:sentiment",
@@ -87,7 +86,7 @@ def mitigate(
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-<attribute>-mitigated"),
     ] = None,
     audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
-    profile: Annotated[str, typer.Option(help="Of the audit: quick, standard or paper.")] = "standard",
+    profile: Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")] = "standard",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="An option of the audit: counterfactual.samples=200.", show_default=False),
@@ -95,121 +94,51 @@ def mitigate(
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:
-    """Reduce how a model's text depends on an attribute, and prove it by an audit before and after.
+    """Reduce how much a model's text depends on an attribute, and audit it before and after.
 
     The same command resumes. On several GPUs: accelerate launch --multi_gpu -m clinometer mitigate …
     """
-    strengths = _numbers(strength or ["10"])
-    for file in corpus:
-        if not file.is_file():
-            raise InputError(f"no corpus '{file}'; give the path of a file .txt or .jsonl, also as .xz or .gz")
-
     # heavy imports below: `clinometer --help` must not wait for them
     from clinometer.cli.arguments import comma_separated
-    from clinometer.cli.tuned import audit_spec, audit_together, check_audit, short_name, training, working_in
-    from clinometer.data import load_attribute, read_attribute
-    from clinometer.front import MITIGATION_LOCK, MITIGATION_PROBES, mitigation_options, write_held_out
-    from clinometer.models.load import kind_of
-    from clinometer.models.source import resolve
-    from clinometer.train import LabellingSettings, MitigationSettings, mitigate_all, read_material, variants
-    from clinometer.train.processes import end_processes, is_main_process, join_processes, wait_for_all
-    from clinometer.types import ModelSpec
+    from clinometer.cli.tuned import checkpoint_audit, numbers, tune_and_print
+    from clinometer.train import CorpusSettings, LabellingSettings, MitigationSettings
+    from clinometer.workflows import Execution
+    from clinometer.workflows.mitigate import MitigateRequest, run_mitigation
 
-    sensitive = read_attribute(attribute_file) if attribute_file else load_attribute(attribute)
-    wanted = variants(
-        comma_separated(method or ["embedding"]),
-        strengths,
-        model=short_name(model),
-        attribute=sensitive.name,
-        common=MitigationSettings(
+    request = MitigateRequest(
+        model=model,
+        corpus=tuple(corpus),
+        attribute="" if attribute_file else attribute,
+        attribute_file=attribute_file,
+        methods=tuple(comma_separated(method or ["embedding"])),
+        strengths=numbers("--strength", strength or ["10"], such_as="0 1 10 100 1000"),
+        settings=MitigationSettings(
             steps=steps,
             batch=batch,
             accumulate=accumulate,
             learning_rate=learning_rate,
             window=window,
             lora=lora,
+            dtype=dtype,
             seed=seed,
         ),
-    )
-    labelling = LabellingSettings(scorer=labels_from, sentences=labelled, threshold=threshold, seed=seed)
-    kind = kind_of(resolve(ModelSpec(name=model)))
-    if kind not in MITIGATION_PROBES:
-        raise InputError(
-            f"{model!r} is a {kind} model; causal and masked models can be mitigated, such as builtin:causal"
+        labelling=LabellingSettings(scorer=labels_from, sentences=labelled, threshold=threshold, seed=seed),
+        corpus_settings=CorpusSettings(held_out=held_out, at_most=max_articles),
+        out=out,
+        audit=checkpoint_audit(
+            profile=profile,
+            settings=set_,
+            roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
+            label_maps=label_map,
         )
-    if kind == "masked" and any(each.settings.method == "sentiment" for each in wanted):
-        raise InputError(
-            f"the method sentiment is for causal models, and {model!r} is a masked one; give --method embedding"
-        )
-    place = (
-        out if out is not None else Path("tuned") / f"{short_name(model)}-{short_name(sensitive.name)}-mitigated"
+        if audit
+        else None,
+        execution=Execution(device=device),
     )
-    spec = audit_spec(
-        model,
-        [place / each.name for each in wanted],
-        probes=MITIGATION_PROBES[kind],
-        profile=profile,
-        seed=seed,
-        settings=set_ or [],
-        options=mitigation_options(kind, sensitive.name, attribute_file, place),
-        roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
-        label_maps=label_map or [],
-    )
-    quiet = quiet or not is_main_process()
-    join_processes()
-    with working_in(place, lock=MITIGATION_LOCK):
-        with training(quiet=quiet) as progress:
-            progress.note(f"reading {', '.join(file.name for file in corpus)}")
-            material = read_material(corpus, sensitive, held_out=held_out, at_most=max_articles, seed=seed)
-            progress.note(_told(material.found))
-        if is_main_process():
-            write_held_out(place, material.held_out_text)
-        wait_for_all()
-        if audit and is_main_process():
-            check_audit(spec, place, device=device)
-        with training(quiet=quiet) as progress:
-            checkpoints = mitigate_all(
-                model,
-                material,
-                wanted,
-                out=place,
-                labelling=labelling,
-                device=device,
-                dtype=dtype,
-                progress=progress,
-            )
-        end_processes()
-        if not is_main_process():
-            return
-        for checkpoint in checkpoints:
-            _print(checkpoint)
-        if audit:
-            audit_together(spec, place, device=device, quiet=quiet)
+    tune_and_print(lambda progress: run_mitigation(request, progress=progress), _print, quiet=quiet)
 
 
-def _numbers(given: list[str]) -> list[float]:
-    from clinometer.cli.arguments import comma_separated
-
-    found = []
-    for part in comma_separated(given):
-        try:
-            found.append(float(part))
-        except ValueError:
-            raise InputError(f"--strength {part!r} is no number; expected such as 0 1 10 100 1000") from None
-    return found
-
-
-def _told(found: SensitiveSentences) -> str:
-    templates = sum(found.with_template.values())
-    return (
-        f"{len(found.sentences):,} sentences to train on; {templates:,} were left out because a template of the"
-        " evaluation stands in them"
-    )
-
-
-def _print(checkpoint: Checkpoint) -> None:
-    from clinometer.models.source import weights_checksum
-
+def _print(tuned: Tuned, checkpoint: Checkpoint) -> None:
     figures, tuning = checkpoint.figures, checkpoint.tuning
     print(checkpoint.folder)
     print(
@@ -226,7 +155,7 @@ def _print(checkpoint: Checkpoint) -> None:
         print(f"  {tuning['quality']}")
     print(
         f"  {figures['weights_changed']:,} of {figures['weights']:,} weights changed; SHA-256"
-        f" {tuning['base'][:12]}… before, {weights_checksum(checkpoint.folder)[:12]}… after"
+        f" {tuning['base'][:12]}… before, {tuned.weights_of(checkpoint)[:12]}… after"
     )
 
 

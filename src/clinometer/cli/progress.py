@@ -28,6 +28,11 @@ def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> 
         again = f"continue with: clinometer resume {place}" if place.exists() else "nothing was written"
         print(f"\nclinometer: stopped; {again}", file=sys.stderr)
         raise typer.Exit(130) from None
+    print_run(run)
+
+
+def print_run(run: Run) -> None:
+    """Print what was found, and where the run and its report are."""
     for found in run.findings:
         print(f"\n{found.probe}")
         for line in found.headlines:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import collections
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clinometer.cli.arguments import DeviceOption, QuietOption
-from clinometer.errors import InputError
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
-
-_PROBE = "stereotypes"
-_LOCK = "shift.lock"
+    from clinometer.workflows.checkpoints import Tuned
 
 
 def shift(
@@ -34,7 +30,7 @@ def shift(
     learning_rate: Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")] = 5e-5,
     batch: Annotated[int, typer.Option(help="Pieces of text in a step.")] = 8,
     max_articles: Annotated[
-        int, typer.Option(help="Cut a corpus to so many articles before shares are taken; 0: no limit.")
+        int, typer.Option(help="Cut a corpus to this many articles before taking shares; 0: no limit.")
     ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     out: Annotated[
@@ -42,7 +38,7 @@ def shift(
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-shift"),
     ] = None,
     audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
-    profile: Annotated[str, typer.Option(help="Of the audit: quick, standard or paper.")] = "standard",
+    profile: Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")] = "standard",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="An option of the audit: stereotypes.option=value.", show_default=False),
@@ -52,71 +48,26 @@ def shift(
 ) -> None:
     """Fine-tune a masked model on shares of corpora; audit how its stereotypes shift. The same command resumes."""
     # heavy imports below: `clinometer --help` must not wait for them
-    from clinometer.cli.tuned import audit_spec, audit_together, check_audit, short_name, training, working_in
-    from clinometer.data.corpora import corpus_name
-    from clinometer.train import MaskedSettings, tune_masked
+    from clinometer.cli.tuned import checkpoint_audit, numbers, tune_and_print
+    from clinometer.train import MaskedSettings
+    from clinometer.workflows import Execution
+    from clinometer.workflows.shift import ShiftRequest, run_shift
 
-    all_settings = [
-        MaskedSettings(
-            fraction=share,
-            at_most=max_articles,
-            epochs=epochs,
-            learning_rate=learning_rate,
-            batch=batch,
-            seed=seed,
-        )
-        for share in _shares(fraction or ["0.1", "0.25", "0.5", "1"])
-    ]
-    names = [corpus_name(file) for file in corpus]
-    (name, count), *_ = collections.Counter(names).most_common(1)
-    if count > 1:
-        raise InputError(f"{count} corpora are called {name!r}; give each file once, under a name of its own")
-    for file in corpus:
-        if not file.is_file():
-            raise InputError(f"no corpus '{file}'; give the path of a file .txt or .jsonl, also as .xz or .gz")
-    place = out if out is not None else Path("tuned") / f"{short_name(model)}-shift"
-    plan = [
-        (file, settings, place / f"{short_name(model)}-{name}-{settings.fraction:g}")
-        for file, name in zip(corpus, names, strict=True)
-        for settings in all_settings
-    ]
-    spec = audit_spec(
-        model,
-        [folder for _, _, folder in plan],
-        probes=[_PROBE],
-        profile=profile,
-        seed=seed,
-        settings=set_ or [],
-        options={},
+    request = ShiftRequest(
+        model=model,
+        corpora=tuple(corpus),
+        fractions=numbers("--fraction", fraction or ["0.1", "0.25", "0.5", "1"], such_as="0.1 0.25 0.5 1"),
+        settings=MaskedSettings(
+            at_most=max_articles, epochs=epochs, learning_rate=learning_rate, batch=batch, seed=seed
+        ),
+        out=out,
+        audit=checkpoint_audit(profile=profile, settings=set_) if audit else None,
+        execution=Execution(device=device),
     )
-    if audit:
-        check_audit(spec, place, device=device)
-    with working_in(place, lock=_LOCK):
-        checkpoints = []
-        with training(quiet=quiet) as progress:
-            for file, settings, folder in plan:
-                checkpoints.append(
-                    tune_masked(model, file, out=folder, settings=settings, device=device, progress=progress)
-                )
-        for checkpoint in checkpoints:
-            _print(checkpoint)
-        if audit:
-            audit_together(spec, place, device=device, quiet=quiet)
+    tune_and_print(lambda progress: run_shift(request, progress=progress), _print, quiet=quiet)
 
 
-def _shares(given: list[str]) -> list[float]:
-    from clinometer.cli.arguments import comma_separated
-
-    shares = []
-    for part in comma_separated(given):
-        try:
-            shares.append(float(part))
-        except ValueError:
-            raise InputError(f"--fraction {part!r} is no number; expected shares such as 0.1 0.25 0.5 1") from None
-    return sorted(set(shares))
-
-
-def _print(checkpoint: Checkpoint) -> None:
+def _print(_: Tuned, checkpoint: Checkpoint) -> None:
     figures = checkpoint.figures
     print(checkpoint.folder)
     print(

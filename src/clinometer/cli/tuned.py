@@ -1,77 +1,79 @@
-"""What `tune`, `shift` and `mitigate` share: a folder of checkpoints with the audit of before and after."""
+"""What `tune`, `shift`, `mitigate` and `train` share: read their options, show a training, print what it made."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
 
-from clinometer.cli.progress import finish_run, show_progress
-from clinometer.cli.spec_options import spec_from_options
+from clinometer.cli.arguments import comma_separated
+from clinometer.cli.progress import print_run, show_progress
+from clinometer.cli.spec_options import parse_label_maps, parse_settings
 from clinometer.engine import Progress
+from clinometer.errors import InputError
+from clinometer.train import Checkpoint
 from clinometer.train.processes import is_main_process
-from clinometer.types import AuditSpec
-from clinometer.workflows import Execution
-from clinometer.workflows.checkpoints import AUDIT, audit_beside, check_audit, short_name
-from clinometer.workflows.checkpoints import working_in as working_beside
-
-__all__ = ["audit_spec", "audit_together", "check_audit", "short_name", "training", "working_in"]
+from clinometer.types import ModelSpec
+from clinometer.workflows.checkpoints import CheckpointAudit, Tuned
 
 
-@contextlib.contextmanager
-def working_in(out: Path, *, lock: str) -> Iterator[None]:
-    """Hold the folder; of several processes that train together, the first one does this for all."""
-    with working_beside(out, lock=lock) if is_main_process() else contextlib.nullcontext():
-        yield
+def checkpoint_audit(
+    *,
+    profile: str,
+    settings: Sequence[str] | None,
+    roles: Mapping[str, Sequence[str] | None] | None = None,
+    label_maps: Sequence[str] | None = None,
+) -> CheckpointAudit:
+    """Return the audit that the options describe."""
+    players = {role: list(names) for role, names in (roles or {}).items() if names}
+    if label_maps and not players:
+        raise InputError("--label-map says what the labels of a scorer mean; name the scorer with --scorer")
+    maps = parse_label_maps(label_maps or [], [name for names in players.values() for name in names])
+    described: dict[str, Any] = {
+        role: tuple(ModelSpec(name=name, label_map=maps[name]) if name in maps else name for name in names)
+        for role, names in players.items()
+    }
+    return CheckpointAudit(
+        profile=profile,  # type: ignore[arg-type]  # what it may be is checked with the audit
+        options=parse_settings(settings or [], {}),
+        roles=described,
+    )
+
+
+def numbers(flag: str, given: Sequence[str], *, such_as: str) -> tuple[float, ...]:
+    """Read numbers, with or without commas between them."""
+    found = []
+    for part in comma_separated(given):
+        try:
+            found.append(float(part))
+        except ValueError:
+            raise InputError(f"{flag} {part!r} is not a number; expected numbers such as {such_as}") from None
+    return tuple(found)
 
 
 @contextlib.contextmanager
 def training(*, quiet: bool) -> Iterator[Progress]:
-    """Show a training; on Ctrl-C say how to go on."""
+    """Show a training; on Ctrl-C say how to resume. Of several processes, the first one alone shows it."""
     try:
-        with show_progress(quiet=quiet) as progress:
+        with show_progress(quiet=quiet or not is_main_process()) as progress:
             yield progress
     except KeyboardInterrupt:
-        print("\nclinometer: stopped; the same command goes on where it was", file=sys.stderr)
+        print("\nclinometer: stopped; the same command resumes where it was", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
-def audit_spec(
-    model: str,
-    folders: Sequence[Path],
-    *,
-    probes: Sequence[str],
-    profile: str,
-    seed: int,
-    settings: Sequence[str],
-    options: Mapping[str, Mapping[str, Any]],
-    roles: Mapping[str, Sequence[str] | None] | None = None,
-    label_maps: Sequence[str] = (),
-) -> AuditSpec:
-    """Return the audit of a model and its checkpoints, which need not be there yet."""
-    return spec_from_options(
-        models=[model, *(str(folder.resolve()) for folder in folders)],
-        probes=probes,
-        profile=profile,
-        seed=seed,
-        dtype="auto",
-        settings=settings,
-        shortcuts=options,
-        roles=roles or {},
-        label_maps=label_maps,
-        trusted=[],
-    )
-
-
-def audit_together(spec: AuditSpec, out: Path, *, device: str, quiet: bool) -> None:
-    """Audit the models of before and after in one run with one report, or complete that run."""
-    execution = Execution(device=device)
-    finish_run(
-        out / AUDIT,
-        lambda progress: audit_beside(spec, out, execution=execution, progress=progress),
-        quiet=quiet,
-    )
+def tune_and_print(
+    work: Callable[[Progress], Tuned], print_checkpoint: Callable[[Tuned, Checkpoint], None], *, quiet: bool
+) -> None:
+    """Train and audit, then print the checkpoints and what the audit found."""
+    with training(quiet=quiet) as progress:
+        tuned = work(progress)
+    if not is_main_process():
+        return
+    for checkpoint in tuned.checkpoints:
+        print_checkpoint(tuned, checkpoint)
+    if tuned.run is not None:
+        print_run(tuned.run)

@@ -74,7 +74,7 @@ class LocalExecutor:
         self._model = model
         self._too_many: dict[str, int] = {}  # method -> smallest token count that did not fit
         self._launch = model.launch if isinstance(model, CanLaunch) else None
-        self._ahead = _AHEAD if isinstance(model, CanLaunch) and model.works_alone else 0
+        self._ahead = _AHEAD if isinstance(model, CanLaunch) and model.runs_in_background else 0
 
     def run(self, batches: Iterable[Batch]) -> Iterator[Answered]:
         """Answer the batches in order; the next ones start before the first answers are read."""

@@ -8,7 +8,6 @@ Nothing here needs torch until a conversion runs.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.metadata
 import importlib.util
 import io
@@ -23,6 +22,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from clinometer.errors import ModelError, nearest
+from clinometer.models.files import checksum
 from clinometer.types import ModelKind
 
 PREFIX = "builtin:"
@@ -47,6 +47,7 @@ class BuiltIn:
     weights: str  # the weight file, relative to the module's folder
     size: int  # of the weight file, in bytes
     expected: str
+    over: str = ""  # the other built-in model that this one is an adapter over
 
     @property
     def installed(self) -> str:
@@ -89,7 +90,7 @@ class BuiltIn:
     @property
     def checksum(self) -> str:
         """The SHA-256 of the installed weight file; of the tested one when the package is not installed."""
-        return _checksum_of_packaged(self.path) if self.path else self.expected
+        return checksum(self.path) if self.path else self.expected
 
 
 _SMOLLM2 = {
@@ -146,6 +147,7 @@ _CATALOGUE = (
         weights="weights/sentiment/adapter.safetensors",
         size=4_353_234,
         expected="8453dd9d5675752a6aef84959c49f79fdc1cbf35924a7d60a4f3518a2b2aeb83",
+        over="builtin:encoder",
         **_OURS,
     ),
     BuiltIn(
@@ -187,6 +189,19 @@ def folder_of(name: str) -> Path:
     return _converted(packaged, model) if packaged.suffix == ".gguf" else packaged.parent
 
 
+def absent_packages(*packages: str) -> list[str]:
+    """Return those of the packages that are not installed; none is imported."""
+    absent = []
+    for package in packages:
+        try:
+            found = importlib.util.find_spec(package) is not None
+        except ImportError:  # something on this machine forbids it
+            found = False
+        if not found:
+            absent.append(package)
+    return absent
+
+
 def cache_folder() -> Path:
     """Return where converted models are kept: `$CLINOMETER_CACHE`, else a folder in the user's cache."""
     if chosen := os.environ.get("CLINOMETER_CACHE"):
@@ -204,7 +219,7 @@ def _packaged_weights(model: BuiltIn) -> Path:
     path = model.path
     if path is None:
         raise ModelError(f"{model.name} needs the package {model.package}: {model.pip_command}")
-    found = _checksum_of_packaged(path)
+    found = checksum(path)
     if found != model.expected:
         if model.installed == model.version or not model.version:
             release = f"{model.package}=={model.version}" if model.version else model.package
@@ -224,42 +239,13 @@ def _packaged_weights(model: BuiltIn) -> Path:
     return path
 
 
-# The files that were hashed in this process, as they looked: hundreds of megabytes need not be hashed twice.
-_hashed: dict[tuple[str, int, int, int], str] = {}
-
-
-def known_checksum(path: Path) -> str:
-    """Return the SHA-256 of a built-in model's file that was hashed before and looks unchanged; "" otherwise."""
-    return _hashed.get(_looks(path), "")
-
-
-def _checksum_of_packaged(path: Path) -> str:
-    return known_checksum(path) or _hash_and_remember(path)
-
-
-def _hash_and_remember(path: Path) -> str:
-    looks = _looks(path)
-    checksum = _hashed[looks] = _sha256(path)
-    return checksum
-
-
-def _looks(path: Path) -> tuple[str, int, int, int]:
-    status = path.stat()
-    return str(path), status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 # ---------------------------------------------------------------------------------------------------------
 # The converted copy
 
 
 def _converted(gguf: Path, model: BuiltIn) -> Path:
     """Return the safetensors copy of a GGUF file, made now if there is no sound one."""
-    name = f"{gguf.name.split('.')[0]}-{_checksum_of_packaged(gguf)[:12]}-{_LAYOUT}"
+    name = f"{gguf.name.split('.')[0]}-{checksum(gguf)[:12]}-{_LAYOUT}"
     folder = cache_folder() / "builtin" / name
     if not _what_is_wrong(folder):
         return folder
@@ -286,8 +272,8 @@ def _what_is_wrong(folder: Path) -> str:
     try:
         lines = (folder / _CHECKSUMS).read_text(encoding="utf-8").splitlines()
         for line in lines:
-            checksum, _, name = line.partition("  ")
-            if _hash_and_remember(folder / name) != checksum:
+            expected, _, name = line.partition("  ")
+            if checksum(folder / name) != expected:
                 return f"{name} does not match its checksum"
         return "" if lines else f"{_CHECKSUMS} is empty"
     except (OSError, UnicodeDecodeError) as error:
@@ -309,7 +295,7 @@ def _convert_into(folder: Path, gguf: Path, model: BuiltIn, wrong: str) -> None:
         try:
             new.rename(folder)
         except OSError:
-            if _what_is_wrong(folder):  # else: another process was faster, and its copy is as good as ours
+            if _what_is_wrong(folder):  # else another process was faster, and its copy serves as well
                 raise
         _fsync(folder.parent)
     finally:
@@ -319,7 +305,7 @@ def _convert_into(folder: Path, gguf: Path, model: BuiltIn, wrong: str) -> None:
 def _seal(folder: Path) -> None:
     """Write the checksums of all files, and make sure that everything is on the disk."""
     files = sorted(file for file in folder.iterdir() if file.is_file())
-    sums = "".join(f"{_sha256(file)}  {file.name}\n" for file in files)
+    sums = "".join(f"{checksum(file)}  {file.name}\n" for file in files)
     (folder / _CHECKSUMS).write_text(sums, encoding="utf-8")
     for path in (*files, folder / _CHECKSUMS, folder):
         path.chmod(0o755 if path is folder else 0o644)  # mkdtemp makes it private, but a cache may be shared
@@ -327,7 +313,9 @@ def _seal(folder: Path) -> None:
 
 
 def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    if os.name == "nt" and path.is_dir():  # Windows syncs files only, and those that are open for writing
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:
@@ -336,8 +324,8 @@ def _fsync(path: Path) -> None:
 
 def _convert_gguf(gguf: Path, folder: Path, model: BuiltIn) -> None:
     """Write config, tokenizer and float32 safetensors of a GGUF file into the folder."""
-    absent = [package for package in ("gguf", "accelerate") if importlib.util.find_spec(package) is None]
-    if absent:
+    needed = ("torch", "transformers", "gguf", "accelerate")
+    if absent := absent_packages(*needed):
         raise ModelError(
             f'{model.name} cannot be converted without {" and ".join(absent)}: pip install "clinometer[builtin]"'
         )
@@ -364,8 +352,8 @@ def _convert_gguf(gguf: Path, folder: Path, model: BuiltIn) -> None:
         ]
         plain.save_pretrained(folder)
 
-        # The file says `pre = smollm`: digits stand alone. transformers forgets that, and then cuts the space
-        # before a number otherwise than in training.
+        # The file says `pre = smollm`: every digit is a token. transformers forgets that, and then splits the
+        # space before a number differently than in training.
         tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
         )

@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
-from clinometer.errors import ModelError, RequestError
+from clinometer.errors import ModelError
+from clinometer.models.protocols import requests_of
 from clinometer.types import Classify, ClassifyAnswer, ModelInfo, Request
 
 
@@ -39,12 +40,12 @@ class CallableScorer:
         )
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
-        """Return the number of words of each text, which stands for its length in tokens."""
-        return [max(1, len(self._text(request).split())) for request in requests]
+        """Return the number of words of each text, in place of its length in tokens."""
+        return [max(1, len(text.split())) for text in self._texts(requests)]
 
     def classify(self, batch: Sequence[Classify]) -> list[ClassifyAnswer]:
-        """Score each text; raise ModelError for what is no score from 0 to 1."""
-        texts = [self._text(request) for request in batch]
+        """Score each text; raise ModelError for anything but a score from 0 to 1."""
+        texts = self._texts(batch)
         returned = self._function(texts)
         if not isinstance(returned, Iterable):
             raise ModelError(
@@ -72,9 +73,5 @@ class CallableScorer:
             )
         return ClassifyAnswer(negative=1 - number, neutral=math.nan, positive=number)
 
-    def _text(self, request: Request) -> str:
-        if not isinstance(request, Classify):
-            raise RequestError(
-                f"{self.info.name!r} answers Classify requests, not {type(request).__name__}; choose another model"
-            )
-        return request.text
+    def _texts(self, requests: Sequence[Request]) -> list[str]:
+        return [request.text for request in requests_of(Classify, requests, answered_by=repr(self.info.name))]

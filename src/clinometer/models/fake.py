@@ -69,13 +69,13 @@ class FakeModel:
         )
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
-        """Return the number of words of each request, which stands for its length in tokens."""
+        """Return the number of words of each request, in place of its length in tokens."""
         for request in requests:
             self._check(request)
         return [max(1, len(str(request).split())) for request in requests]
 
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
-        """Answer which words stand at the mask of each text."""
+        """Answer which words fit the mask of each text."""
         return cast(list[WordAnswer], self._answers(batch))
 
     def next_word(self, batch: Sequence[NextWord]) -> list[WordAnswer]:
@@ -95,7 +95,7 @@ class FakeModel:
         return cast(list[ClassifyAnswer], self._answers(batch))
 
     def embed(self, batch: Sequence[Embed]) -> list[EmbedAnswer]:
-        """Answer which vector stands for each text."""
+        """Answer which vector represents each text."""
         return cast(list[EmbedAnswer], self._answers(batch))
 
     def ask(self, batch: Sequence[Ask]) -> list[TextAnswer]:

@@ -1,132 +1,105 @@
-"""Opens a model by name: finds its files and picks the adapter that fits."""
+"""Opens a model by its name: the providers are asked in order, and the first that claims the name opens it."""
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING
+import functools
+import logging
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import final
 
-from clinometer.errors import ModelError
-from clinometer.models.builtin import folder_of
-from clinometer.models.opinion_words import NAME as OPINION_WORDS
-from clinometer.models.opinion_words import OpinionWordModel
-from clinometer.types import ModelKind, ModelSpec
+from clinometer.errors import ModelError, reason
+from clinometer.models.protocols import Model
+from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
+from clinometer.models.providers.opinion_words import OpinionWordScorers
+from clinometer.models.providers.protocol import Provider
+from clinometer.plugins import MODELS
+from clinometer.types import ModelSpec
 
-if TYPE_CHECKING:
-    from clinometer.models.protocols import Model
-    from clinometer.models.source import ModelSource
+__all__ = ["CAPABILITIES", "Providers", "capabilities_of", "check_model", "kind_of", "load_model"]
 
-_ADAPTERS: dict[ModelKind, tuple[str, str]] = {
-    "masked": ("masked", "MaskedModel"),
-    "permuted": ("permuted", "PermutedModel"),
-    "causal": ("causal", "CausalModel"),
-    "classifier": ("classifier", "ClassifierModel"),
-    "encoder": ("encoder", "EncoderModel"),
-    "chat": ("chat", "ChatModel"),
-}
-
-# what the adapter of each kind offers
-CAPABILITIES: dict[ModelKind, tuple[str, ...]] = {
-    "masked": ("fill",),
-    "permuted": ("fill",),
-    "causal": ("next_word", "sample", "log_likelihood"),
-    "classifier": ("classify",),
-    "encoder": ("embed",),
-    "chat": ("ask",),
-}
-
-# How an architecture's name ends tells its head; the first that fits decides.
-_ENDINGS: dict[tuple[str, ...], ModelKind] = {
-    ("XLNetLMHeadModel",): "permuted",
-    ("ForMaskedLM", "BertForPreTraining", "AlbertForPreTraining"): "masked",
-    ("ForCausalLM", "LMHeadModel"): "causal",
-    ("ForSequenceClassification",): "classifier",
-    ("Model",): "encoder",
-}
-# BART's published files name the bare model; its head is tied to the embeddings, so nothing is missing.
-_BART = ("BartModel", "BartForConditionalGeneration")
-_EXPECTED = (
-    "…ForMaskedLM, XLNetLMHeadModel, …ForCausalLM, …LMHeadModel, …ForSequenceClassification or a bare …Model"
-)
+logger = logging.getLogger("clinometer")
 
 
-def load_model(spec: ModelSpec | str, *, device: str = "auto") -> Model:
-    """Load a model: a hub id, a folder or a built-in name, with the adapter that its configuration calls for."""
-    if isinstance(spec, str):
-        spec = ModelSpec(name=spec)
-    if _counts_words(spec):
-        return OpinionWordModel.open(spec)
+@final
+class Providers:
+    """Who opens a name. Asked in order: `first`, our own, those of other packages, and folder or hub for the rest.
 
-    from clinometer.models.source import pick_device, resolve
+    Other packages are imported only for a name that none of ours claims. One that cannot be used is named in a
+    warning and left out; a name that begins with it and a colon is refused, and every other name opens as before.
 
-    where = pick_device(device)
-    if spec.name == "builtin:sentiment":
-        from clinometer.models.sentiment import SentimentModel
+    >>> Providers().of("builtin:masked").name
+    'built-in models'
+    """
 
-        return SentimentModel.open(spec, where)
-    source = resolve(spec)
-    module, adapter = _ADAPTERS[kind_of(source)]
-    model: Model = getattr(importlib.import_module(f"clinometer.models.{module}"), adapter).load(
-        source, spec, where
-    )
-    return model
+    def __init__(self, *first: Provider) -> None:
+        self._first = (*first, OpinionWordScorers(), BuiltInModels())
+
+    def of(self, name: str) -> Provider:
+        """Return the provider that opens models of that name."""
+        for provider in self._first:
+            if provider.claims(name):
+                return provider
+        for point, other in _others():
+            if isinstance(other, str):
+                if name.startswith(f"{point.name}:"):
+                    raise ModelError(f"{name!r} cannot be opened: {other}")
+            elif _claims(other, name, point):
+                return other
+        return FolderOrHub()
 
 
-def check_model(spec: ModelSpec) -> None:
+def load_model(spec: ModelSpec | str, *, device: str = "auto", providers: Providers | None = None) -> Model:
+    """Load a model by name: a hub id, a folder, a built-in name, or a name that an installed provider claims."""
+    spec = ModelSpec(name=spec) if isinstance(spec, str) else spec
+    return (providers or Providers()).of(spec.name).load(spec, device=device)
+
+
+def check_model(spec: ModelSpec, *, providers: Providers | None = None) -> None:
     """Raise ModelError or DataError for a model that is not there or cannot be loaded safely; loads no weights."""
-    if _counts_words(spec):
-        OpinionWordModel.open(spec)
-    elif spec.name == "builtin:sentiment":
-        for name in (spec.name, "builtin:encoder"):
-            folder_of(name)
-    else:
-        from clinometer.models.source import resolve
-
-        resolve(spec)
+    (providers or Providers()).of(spec.name).check(spec)
 
 
-def capabilities_of(spec: ModelSpec) -> tuple[str, ...]:
+def capabilities_of(spec: ModelSpec, *, providers: Providers | None = None) -> tuple[str, ...]:
     """Return what a model will offer once it is loaded; loads no weights."""
-    if _counts_words(spec) or spec.name == "builtin:sentiment":
-        return CAPABILITIES["classifier"]
-    from clinometer.models.source import resolve
-
-    return CAPABILITIES[kind_of(resolve(spec))]
+    return (providers or Providers()).of(spec.name).capabilities(spec)
 
 
-def _counts_words(spec: ModelSpec) -> bool:
-    return spec.name == OPINION_WORDS or spec.name.startswith(f"{OPINION_WORDS}:")
+def _claims(provider: Provider, name: str, point: EntryPoint) -> bool:
+    try:
+        return provider.claims(name)
+    except Exception as error:
+        what = f"the provider {point.name!r} ({point.value}) failed on the name {name!r} ({reason(error)})"
+        _warn_once(what)
+        return False
 
 
-def kind_of(source: ModelSource) -> ModelKind:
-    """Return which adapter a model needs; the `architectures` field of its config.json decides."""
-    if source.name == "builtin:chat":
-        return "chat"
-    # sentence-transformers leaves the architecture it started from in config.json, even where the head is gone
-    if (source.folder / "modules.json").is_file():
-        return "encoder"
-    architecture = _architecture(source)
-    if source.config.model_type == "bart" and architecture in _BART:
-        return "masked"
-    for endings, kind in _ENDINGS.items():
-        if architecture.endswith(endings):
-            return kind
-    hint = (
-        "; for ELECTRA take the generator, not the discriminator" if source.config.model_type == "electra" else ""
-    )
-    raise ModelError(
-        f"config.json of {source.name!r} names the architecture {architecture!r}; expected {_EXPECTED}{hint}"
-    )
+def _others() -> Iterator[tuple[EntryPoint, Provider | str]]:
+    """Yield the providers of other packages, by the names of their entry points; a text says what is wrong."""
+    for point in sorted(entry_points(group=MODELS), key=lambda point: (point.name, point.value)):
+        yield point, _opened(point)
 
 
-def _architecture(source: ModelSource) -> str:
-    named: object = source.config.architectures
-    match named:
-        case [str(first), *_]:
-            return first
-        case None | []:
-            found = "names no architecture"
-        case _:
-            found = f"has {named!r} as architectures, which is no list of names"
-    raise ModelError(
-        f'config.json of {source.name!r} {found}; expected "architectures": [one name], with {_EXPECTED}'
-    )
+@functools.cache
+def _opened(point: EntryPoint) -> Provider | str:
+    """Return the provider of an entry point; a text, after a warning, where there is none."""
+    package = point.dist.name if point.dist else ""
+    try:
+        found = point.load()
+        if isinstance(found, type) or not isinstance(found, Provider):
+            found = found()
+        if not isinstance(found, Provider):
+            raise TypeError(f"{type(found).__name__} lacks one of: name, claims, check, capabilities, load")
+    except Exception as error:  # whatever goes wrong in code of other people
+        wrong = (
+            f"the provider {point.name!r} ({point.value}) cannot be used ({reason(error)}); "
+            f"repair the package that registers it, or remove it: pip uninstall {package or 'PACKAGE'}"
+        )
+        _warn_once(wrong)
+        return wrong
+    return found
+
+
+@functools.cache
+def _warn_once(what: str) -> None:
+    logger.warning("%s", what)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
+from clinometer.errors import RequestError
 from clinometer.types import (
     Answer,
     Ask,
@@ -27,8 +28,9 @@ from clinometer.types import (
 class Model(Protocol):
     """Every adapter: who it is, and what a request costs.
 
-    The capability methods below take one batch that fits in memory and answer it in order. Sorting, batching,
-    splitting and retrying are the engine's.
+    The capability methods below take one batch, requests of one kind that fit in memory, and answer it in order. A
+    batch may be any Sequence: a list, a tuple, or columns that make each request when it is read. Sorting,
+    batching, splitting and retrying are up to the engine.
     """
 
     @property
@@ -41,15 +43,15 @@ class Model(Protocol):
 
 @runtime_checkable
 class CanLaunch(Protocol):
-    """Adapters that can begin a batch before the answers of the one before are read."""
+    """Adapters that can begin a batch before the answers to the previous one are read."""
 
     @property
-    def works_alone(self) -> bool:
-        """Whether the device goes on by itself meanwhile (a GPU); if not, `launch` is as good as done."""
+    def runs_in_background(self) -> bool:
+        """Whether the device computes by itself after `launch` (a GPU); if not, `launch` does all the work."""
         ...
 
     def launch(self, batch: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
-        """Begin a batch; what is returned waits for its answers."""
+        """Begin a batch; the function that is returned waits for its answers."""
         ...
 
 
@@ -122,3 +124,18 @@ ANSWERS: dict[type, type] = {
     Embed: EmbedAnswer,
     Ask: TextAnswer,
 }
+
+Kind = TypeVar("Kind", bound=Request)
+
+
+def requests_of(kind: type[Kind], requests: Sequence[Request], *, answered_by: str) -> list[Kind]:
+    """Return the requests, after checking that all are of the one kind that a model answers."""
+    found: list[Kind] = []
+    for request in requests:
+        if not isinstance(request, kind):
+            asked = type(request).__name__
+            raise RequestError(
+                f"{answered_by} answers {kind.__name__} requests, not {asked}; choose another model"
+            )
+        found.append(request)
+    return found

@@ -1,19 +1,26 @@
 """Training: on a corpus, on a few labelled reviews by a prompt, or with a loss that reduces a lean."""
 
-from clinometer.train.causal_language import train_causal
+from clinometer.train.causal import train_causal
 from clinometer.train.checkpoints import Checkpoint
-from clinometer.train.masked_language import tune_masked
+from clinometer.train.masked import tune_masked
 from clinometer.train.material import Material, read_material
-from clinometer.train.mitigation import mitigate
-from clinometer.train.progress import TrainingProgress
+from clinometer.train.mitigation import Variant, check_methods, mitigate, mitigate_all, variants
+from clinometer.train.processes import TrainingProgress
 from clinometer.train.prompt_tuning import tune_prompt
-from clinometer.train.sentiment_step import LabellingSettings, SentimentProjection, fit_projection
-from clinometer.train.settings import CausalSettings, MaskedSettings, MitigationSettings, PromptSettings
-from clinometer.train.strengths import Variant, mitigate_all, variants
+from clinometer.train.sentiment import SentimentProjection, fit_projection
+from clinometer.train.settings import (
+    CausalSettings,
+    CorpusSettings,
+    LabellingSettings,
+    MaskedSettings,
+    MitigationSettings,
+    PromptSettings,
+)
 
 __all__ = [
     "CausalSettings",
     "Checkpoint",
+    "CorpusSettings",
     "LabellingSettings",
     "MaskedSettings",
     "Material",
@@ -22,6 +29,7 @@ __all__ = [
     "SentimentProjection",
     "TrainingProgress",
     "Variant",
+    "check_methods",
     "fit_projection",
     "mitigate",
     "mitigate_all",

@@ -1,24 +1,36 @@
-"""The model that a training begins with."""
+"""The model that a training begins with: loading it, adapting it by low-rank matrices, reading its logits."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
+from torch.nn.functional import linear
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+from transformers.utils import logging
 
 from clinometer.errors import ModelError
 from clinometer.models.builtin import PREFIX, entry
-from clinometer.models.fills import Loaded, load_filler
 from clinometer.models.load import CAPABILITIES, kind_of
-from clinometer.models.source import ModelSource, describe, pick_device, resolve, torch_dtype
-from clinometer.models.text import window_of
-from clinometer.models.tokens import load_tokenizer
-from clinometer.models.weights import load_weights
-from clinometer.train.seeds import own_randomness, seed_at
+from clinometer.models.local.loading import (
+    Loaded,
+    describe,
+    load_tokenizer,
+    load_weights,
+    pick_device,
+    torch_dtype,
+)
+from clinometer.models.local.masked import head_of, load_filler
+from clinometer.models.local.text import window_of
+from clinometer.models.providers.local import ModelSource, resolve
+from clinometer.train.randomness import own_randomness, seed_at
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
 TrainableKind = Literal["masked", "causal"]
@@ -50,15 +62,20 @@ class BaseModel:
         return self.info.name if self.info.name.startswith(PREFIX) else Path(self.info.name).name
 
     @property
+    def computes_in(self) -> str:
+        """The name of the number format, as a card has it."""
+        return str(self.compute).removeprefix("torch.")
+
+    @property
     def kind(self) -> ModelKind:
         """Whether it is a masked or a causal model."""
         return self.info.kind
 
     @property
     def pad_id(self) -> int:
-        """The token that fills up short rows; the model's own where it has one (RoBERTa counts by it).
+        """The token that pads short rows; the model's own where it has one (RoBERTa counts positions by it).
 
-        GPT-2 and Llama have none: attention does not look at what fills up, so that any token serves.
+        GPT-2 and Llama have none: attention does not look at the padding, so any token will do.
         """
         known = (self.model.config.pad_token_id, self.tokenizer.pad_token_id, 0)
         return int(next(pad for pad in known if pad is not None))
@@ -85,7 +102,7 @@ def load_base(
         wanted = " and ".join(_EXAMPLES[one] for one in kinds)
         article = "an" if kind == "encoder" else "a"
         raise ModelError(
-            f"{name!r} is {article} {kind} model; only {wanted} can be trained so: choose another model"
+            f"{name!r} is {article} {kind} model; only {wanted} can be trained in this way: choose another model"
         )
     spec = ModelSpec(name=name, dtype="float32")
     if kind == "masked":
@@ -130,3 +147,63 @@ def _load_causal(source: ModelSource, spec: ModelSpec, device: torch.device) -> 
         window=window_of(tokenizer, source.config),
     )
     return Loaded(info=info, model=model, tokenizer=tokenizer)
+
+
+def add_adapter(model: Any, *, rank: int, seed: int) -> Any:
+    """Put low-rank matrices beside every linear layer, in place; they alone are trained. Returns the adapter."""
+    if importlib.util.find_spec("peft") is None:
+        raise ModelError('low-rank training needs peft: pip install "clinometer[train]"')
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear", bias="none")
+    with own_randomness(), warnings.catch_warnings():
+        # GPT-2 keeps its matrices transposed; peft sees that, does what is needed, and warns about it
+        warnings.filterwarnings("ignore", message="fan_in_fan_out")
+        torch.manual_seed(seed_at(seed, "adapter"))
+        return get_peft_model(model, config)
+
+
+def merge_adapter(adapter: Any) -> None:
+    """Add the matrices to the weights and take them away, in place: the model is an ordinary one again."""
+    adapter.merge_and_unload()
+
+
+def logits_at(
+    model: Any,
+    *,
+    ids: Tensor,
+    attention: Tensor,
+    at: tuple[Tensor, Tensor],
+    compute: torch.dtype,
+    words: Sequence[int] | None = None,
+) -> Tensor:
+    """Return the logits (places × words) at places (row, column) for some tokens of the vocabulary (None: all).
+
+    The model is called as the audits call it, so training and audit see the same thing; in particular BART's
+    decoder reads the masked text and not the labels.
+    """
+    options = {"use_cache": False} if model.config.is_encoder_decoder else {}
+    head = head_of(model.config.model_type)
+    with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=compute == torch.bfloat16):
+        if head is None:
+            logits = model(input_ids=ids, attention_mask=attention, **options).logits[at]
+            return (logits if words is None else logits[:, list(words)]).float()  # type: ignore[no-any-return]
+        hidden = head(model, model.base_model(input_ids=ids, attention_mask=attention, **options)[0][at])
+        matrix = model.get_output_embeddings()
+        bias = model.final_logits_bias[0] if hasattr(model, "final_logits_bias") else matrix.bias
+        rows = slice(None) if words is None else list(words)
+        return linear(hidden, matrix.weight[rows], None if bias is None else bias[rows]).float()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from printing bars and logs of its own."""
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

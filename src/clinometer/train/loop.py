@@ -1,17 +1,16 @@
-"""The steps of a training, by the `Trainer` of transformers, so that a killed one goes on to the same weights.
+"""The steps of a training, by the `Trainer` of transformers, so that a killed one ends in the same weights.
 
 What the Trainer saves for itself are pickles, so it saves nothing here: after a step, weights and optimiser go
 into one safetensors file (`work.py`). No generator is saved at all, because every random choice depends on the
-seed and the step alone. So a training that goes on is simply a Trainer that is given the weights, the optimiser's
+seed and the step alone. So a resumed training is simply a Trainer that is given the weights, the optimiser's
 state and the rows that are left.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -20,14 +19,18 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Dataset
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
-from transformers.utils import logging
 
 from clinometer.errors import InputError, ModelError
-from clinometer.train.base import BaseModel
-from clinometer.train.processes import is_main_process, mean_over_processes, process_count, process_place
-from clinometer.train.progress import TrainingProgress
-from clinometer.train.seeds import own_randomness, seed_at
-from clinometer.train.work import Saved, WorkFolder
+from clinometer.train.base import BaseModel, quiet
+from clinometer.train.checkpoints import Saved, WorkFolder
+from clinometer.train.processes import (
+    TrainingProgress,
+    is_main_process,
+    mean_over_processes,
+    process_count,
+    process_place,
+)
+from clinometer.train.randomness import own_randomness, seed_at
 
 _WEIGHT, _BEST, _OPTIMISER = "weight.", "best.", "optimiser."
 IGNORED = -100  # the label of a token that is not asked for
@@ -50,7 +53,7 @@ class Recipe:
     learning_rate: float
     seed: int
     accumulate: int = 1  # parts in which the rows of a step are computed, one after the other
-    # the weights with the highest score (the first of equals) are the result; without a score, the last ones
+    # the weights with the highest score (the first, if equal) are the result; without a score, the last ones
     score: Callable[[Any], float] | None = None
     score_every: int = 0
 
@@ -119,7 +122,7 @@ def _run(base: BaseModel, recipe: Recipe, state: _State, saver: _Saver, progress
         use_cpu=not on_gpu,
         save_strategy="no",
         logging_strategy="no",
-        logging_nan_inf_filter=False,  # it would look at every loss, and looking stops a GPU
+        logging_nan_inf_filter=False,  # it would read every loss, and that stalls a GPU
         report_to="none",
         disable_tqdm=True,
         train_sampling_strategy="sequential",  # the order is the recipe's
@@ -170,7 +173,7 @@ class _Objective(nn.Module):
 
 @final
 class _Losses:
-    """The terms of each step's loss; they stay on the device until somebody looks, for looking stops a GPU."""
+    """The terms of each step's loss, on the device until they are needed, because reading them stalls a GPU."""
 
     _AT_MOST = 50  # steps
 
@@ -188,10 +191,10 @@ class _Losses:
         self._steps.append(mean_over_processes(torch.stack(self._parts).mean(dim=0)))
         self._parts = []
         if len(self._steps) >= self._AT_MOST:
-            self.look()
+            self.read()
 
-    def look(self) -> None:
-        """Bring the history up to date; ModelError where a loss is no number."""
+    def read(self) -> None:
+        """Move the losses into the history; ModelError where a loss is not a finite number."""
         if self._steps:
             found = torch.stack(self._steps).float().cpu()
             self._steps = []
@@ -199,7 +202,7 @@ class _Losses:
                 self._history.terms.append(terms)
                 if not math.isfinite(terms[0]):
                     raise ModelError(
-                        f"the loss of step {len(self._history.terms)} is {terms[0]}: the training has come apart;"
+                        f"the loss of step {len(self._history.terms)} is {terms[0]}: the training has diverged;"
                         " give a lower --learning-rate and another --out"
                     )
 
@@ -279,7 +282,7 @@ class _State:
         return [(name, weight) for name, weight in self.model.named_parameters() if weight.requires_grad]
 
     def saved(self) -> Saved:
-        """Return all that is needed to go on."""
+        """Return everything that is needed to resume."""
         moments = {
             f"{index}.{part}": tensor
             for index, parts in self.optimiser.state_dict()["state"].items()
@@ -317,7 +320,7 @@ class _Saver:
 
 @final
 class _Watcher(TrainerCallback):  # type: ignore[misc]
-    """Seeds every step; after it, scores, saves and tells."""
+    """Seeds every step; after it, scores, saves and reports."""
 
     def __init__(
         self,
@@ -347,7 +350,7 @@ class _Watcher(TrainerCallback):  # type: ignore[misc]
         tenth = max(1, recipe.steps // 10)
         saving = self._saver.due()
         if saving or state.step % tenth == 0:
-            self._losses.look()
+            self._losses.read()
         if state.step % tenth == 0:
             recent = sum(state.history.losses[-tenth:]) / tenth
             score = state.history.scores.get(state.step)
@@ -368,17 +371,3 @@ class _Watcher(TrainerCallback):  # type: ignore[misc]
 
 def _without(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep transformers from printing bars and logs of its own."""
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()

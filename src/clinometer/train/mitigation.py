@@ -1,41 +1,133 @@
-"""The counterfactual paper's third step: training that draws a sentence and its counterfactual together."""
+"""The counterfactual paper's third step: training that draws a sentence and its counterfactual together.
+
+One model is usually mitigated several times: every method with every strength, and a control. What those
+trainings have in common (the sentiment projection, the pairs of sentences and their check) is made once.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+import collections
 import functools
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from torch import Tensor
 
-from clinometer.errors import DataError, InputError, ModelError
-from clinometer.train.base import BaseModel, load_base
-from clinometer.train.checkpoints import Checkpoint, finish, finished
-from clinometer.train.last_layers import layers_of
+from clinometer.errors import DataError, InputError, ModelError, nearest
+from clinometer.probes.kit.words import signed
+from clinometer.train.base import BaseModel, add_adapter, load_base, merge_adapter
+from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import History, Recipe, train
-from clinometer.train.lora import add_adapter, merge_adapter
-from clinometer.train.masked_quality import MaskedTexts
-from clinometer.train.material import Material
-from clinometer.train.pairs import Pairs, collate
-from clinometer.train.perplexity import perplexity_figures
-from clinometer.train.processes import join_processes
-from clinometer.train.progress import Quiet, TrainingProgress
-from clinometer.train.regularised import TERMS, regularised_terms
-from clinometer.train.seeds import rng_at
-from clinometer.train.sentiment_step import SentimentProjection
-from clinometer.train.settings import MitigationSettings
-from clinometer.train.work import WorkFolder
-from clinometer.types import Dtype
+from clinometer.train.material import Material, Pairs, collate
+from clinometer.train.processes import Quiet, TrainingProgress, join_processes
+from clinometer.train.quality import MaskedTexts, perplexity_figures
+from clinometer.train.randomness import rng_at
+from clinometer.train.regularisers import TERMS, layers_of, regularised_terms
+from clinometer.train.sentiment import SentimentProjection, fit_projection
+from clinometer.train.settings import (
+    METHODS,
+    LabellingSettings,
+    MitigationMethod,
+    MitigationSettings,
+    card_settings,
+)
+from clinometer.types import ModelKind
 
+_PROJECTION = "sentiment-projection.safetensors"
 _LIMITS = (
     "Measured, not cured: what this model writes about the attribute was drawn together on one corpus and for the"
     " values listed in the attribute. Other words, other attributes and other prompts may lean as before. Audit it"
     " before use."
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One of the checkpoints to make: its folder's name and its settings."""
+
+    name: str
+    settings: MitigationSettings
+
+
+def variants(
+    methods: Sequence[str], strengths: Sequence[float], *, model: str, attribute: str, common: MitigationSettings
+) -> tuple[Variant, ...]:
+    """Return what is to be trained, by method and strength; strength 0 is one control for all methods.
+
+    >>> found = variants(["embedding"], [0, 10], model="gpt2", attribute="name", common=MitigationSettings())
+    >>> [each.name for each in found]
+    ['gpt2-name-control', 'gpt2-name-embedding-10']
+    """
+    usual = [method for method in METHODS if method != "control"]
+    chosen: list[MitigationMethod] = []
+    for method in methods:
+        known: Mapping[str, MitigationMethod] = {name: name for name in usual}
+        if method not in known:
+            raise InputError(f"no method {method!r}; {nearest(method, usual)}; the control is --strength 0")
+        chosen.append(known[method])
+    if not chosen or not strengths:
+        raise InputError("name at least one method and one strength, such as --method embedding --strength 10")
+    shown = collections.Counter(f"{strength:g}" for strength in set(strengths))
+    if repeated := [strength for strength, count in shown.items() if count > 1]:
+        raise InputError(f"several strengths are written {repeated[0]}; give strengths that differ more")
+    stem = f"{model}-{re.sub(r'[^A-Za-z0-9._]+', '-', attribute)}"
+    control = [Variant(name=f"{stem}-control", settings=replace(common, method="control", strength=0.0))]
+    return (
+        *(control if 0 in strengths else []),
+        *(
+            Variant(
+                name=f"{stem}-{method}-{strength:g}", settings=replace(common, method=method, strength=strength)
+            )
+            for method in dict.fromkeys(chosen)
+            for strength in sorted(set(strengths) - {0})
+        ),
+    )
+
+
+def mitigate_all(
+    model: str,
+    material: Material,
+    wanted: Sequence[Variant],
+    *,
+    out: str | os.PathLike[str],
+    labelling: LabellingSettings | None = None,
+    device: str = "auto",
+    save_seconds: float = 60.0,
+    progress: TrainingProgress | None = None,
+) -> tuple[Checkpoint, ...]:
+    """Train every variant into a folder of its own below `out`, or resume where that was interrupted."""
+    place, progress = Path(out), progress or Quiet()
+    projection, pairs = None, CheckedPairs(material)
+    sentiment = [each.settings for each in wanted if each.settings.method == "sentiment"]
+    if sentiment:
+        projection = fit_projection(
+            model,
+            material,
+            out=place / _PROJECTION,
+            settings=labelling,
+            device=device,
+            dtype=sentiment[0].dtype,
+            progress=progress,
+        )
+    return tuple(
+        mitigate(
+            model,
+            material,
+            out=place / each.name,
+            settings=each.settings,
+            projection=projection if each.settings.method == "sentiment" else None,
+            pairs=pairs,
+            device=device,
+            save_seconds=save_seconds,
+            progress=progress,
+        )
+        for each in wanted
+    )
 
 
 def mitigate(
@@ -45,52 +137,43 @@ def mitigate(
     out: str | os.PathLike[str],
     settings: MitigationSettings | None = None,
     projection: SentimentProjection | None = None,
+    pairs: CheckedPairs | None = None,
     device: str = "auto",
-    dtype: Dtype = "auto",
     save_seconds: float = 60.0,
     progress: TrainingProgress | None = None,
 ) -> Checkpoint:
     """Train a model further with the fairness loss and save it as a model folder of its own.
 
     `model` is a causal or a masked model: a hub id, a folder or a built-in name. The method "sentiment" needs the
-    `projection` that `fit_projection` makes of the same model. Where `out` is such a checkpoint already, it is
-    returned as it is; where its training was interrupted, it goes on, on a CPU to the same bytes. A training that
-    changes no weight is a ModelError.
+    `projection` that `fit_projection` makes of the same model. A checkpoint that is there already is returned as
+    it is; an interrupted training is resumed, on a CPU to the same bytes. Trainings on the same material may share
+    their `pairs`. A training that changes no weight is a ModelError.
     """
     settings, progress = settings or MitigationSettings(), progress or Quiet()
     place = Path(out)
     join_processes()
-    base = load_base(model, device=device, dtype=dtype, kinds=("causal", "masked"))
-    check_method(base, settings, projection)
+    base = load_base(model, device=device, dtype=settings.dtype, kinds=("causal", "masked"))
+    _check_method(base, settings, projection)
     described: dict[str, str | int | float | bool] = {
         "base": base.info.weights,
         "attribute": material.attribute.name,
         "texts": material.digest,
-        "dtype": str(base.compute).removeprefix("torch."),
+        "dtype": base.computes_in,
         "projection": projection.digest if projection else "",
-        **dataclasses.asdict(settings),
+        **card_settings(settings),
     }
     if there := finished(place, described):
         return there
+    rows = settings.steps * settings.batch
+    trained_on = (pairs or CheckedPairs(material)).of(base, settings)
     before = {name: weight.detach().cpu().clone() for name, weight in base.model.named_parameters()}
     work = WorkFolder(place)
     with work.hold(described):
-        pairs = Pairs(
-            base,
-            material.found.sentences,
-            material.attribute,
-            batch=settings.batch,
-            window=settings.window,
-            seed=settings.seed,
-            masked_share=settings.masked_share,
-        )
-        rows = settings.steps * settings.batch
-        _check_templates(pairs, material, rows)
         adapter = add_adapter(base.model, rank=settings.lora, seed=settings.seed) if settings.lora else None
         recipe = Recipe(
             label=f"training {place.name}",
             rows=rows,
-            row_at=pairs.row_at,
+            row_at=trained_on.row_at,
             collate=functools.partial(collate, pad_id=base.pad_id),
             loss=functools.partial(
                 regularised_terms,
@@ -149,7 +232,7 @@ def mitigate(
             },
             settings=described,
             figures={
-                **_figures(material, pairs, rows),
+                **_figures(material, trained_on, rows),
                 **_term_figures(history),
                 "weights_changed": changed,
                 "weights": weights,
@@ -160,15 +243,19 @@ def mitigate(
         )
 
 
-def check_method(base: BaseModel, settings: MitigationSettings, projection: SentimentProjection | None) -> None:
+def check_methods(methods: Sequence[str], *, kind: ModelKind, model: str) -> None:
+    """Refuse a method that a model of this kind cannot be trained with; costs nothing."""
+    if kind == "masked" and "sentiment" in methods:
+        raise InputError(
+            f"the method sentiment is for causal models, and {model!r} is a masked one; give --method embedding"
+        )
+
+
+def _check_method(base: BaseModel, settings: MitigationSettings, projection: SentimentProjection | None) -> None:
     """Refuse what cannot be trained, before anything long begins."""
     layers_of(base.model)
+    check_methods([settings.method], kind=base.kind, model=base.name)
     if settings.method == "sentiment":
-        if base.kind == "masked":
-            raise InputError(
-                "the method sentiment is for causal models, whose vector at a word stands for what they write"
-                " next; a masked model can be mitigated with --method embedding"
-            )
         if projection is None:
             raise InputError("the method sentiment needs a projection; make one with fit_projection()")
         if projection.base != base.info.weights:
@@ -177,16 +264,43 @@ def check_method(base: BaseModel, settings: MitigationSettings, projection: Sent
         raise InputError(f"the method {settings.method} takes no projection; leave it out")
 
 
-def _check_templates(pairs: Pairs, material: Material, rows: int) -> None:
-    """See that no template of the evaluation stands in what is really trained on."""
-    template_in = material.template_finder()
-    for place in range(rows):
-        for text in pairs.texts_at(place):
-            if template := template_in(text):
-                raise DataError(
-                    f"the evaluation template {template!r} stands in the training text {text[:200]!r}; take that"
-                    " sentence out of the corpus"
-                )
+@final
+class CheckedPairs:
+    """The pairs that trainings on one material read: made, and searched for evaluation templates, once.
+
+    Method and strength decide nothing about them, so all variants of a request read the same ones.
+    """
+
+    def __init__(self, material: Material) -> None:
+        self._material = material
+        self._made: dict[tuple[str, str, MitigationSettings], Pairs] = {}
+
+    def of(self, base: BaseModel, settings: MitigationSettings) -> Pairs:
+        """Return the pairs; DataError where a template of the evaluation appears in what would be trained on."""
+        key = (base.kind, base.info.tokenizer, replace(settings, method="control", strength=0.0))
+        if key not in self._made:
+            pairs = Pairs(
+                base,
+                self._material.found.sentences,
+                self._material.attribute,
+                batch=settings.batch,
+                window=settings.window,
+                seed=settings.seed,
+                masked_share=settings.masked_share,
+            )
+            self._check(pairs, rows=settings.steps * settings.batch)
+            self._made[key] = pairs
+        return self._made[key]
+
+    def _check(self, pairs: Pairs, *, rows: int) -> None:
+        template_in = self._material.template_finder()
+        for place in range(rows):
+            for text in pairs.texts_at(place):
+                if template := template_in(text):
+                    raise DataError(
+                        f"the evaluation template {template!r} appears in the training text {text[:200]!r}; take"
+                        " that sentence out of the corpus"
+                    )
 
 
 def _changed(before: Mapping[str, Tensor], model: Any) -> tuple[int, int]:
@@ -220,14 +334,14 @@ def _figures(material: Material, pairs: Pairs, rows: int) -> dict[str, Any]:
 
 
 def _quality(filling: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
-    """Return what a card tells the audits of how well a masked model still fills in text."""
+    """Return what a card tells the audits about how well a masked model still fills in text."""
     if not filling:
         return {}
     return {"quality": _in_words(filling), "quality_ratio": f"{filling['ratio']['low']:.4f}"}
 
 
 def _in_words(filling: Mapping[str, Mapping[str, float]]) -> str:
-    """Tell what became of the perplexity of masked tokens, for a reader of the audits.
+    """Say how the perplexity of masked tokens changed, for a reader of the audits.
 
     >>> ratio = {"estimate": 1.02, "low": 0.99, "high": 1.05}
     >>> _in_words({"before": {"estimate": 9.5}, "after": {"estimate": 9.69}, "ratio": ratio})
@@ -235,9 +349,7 @@ def _in_words(filling: Mapping[str, Mapping[str, float]]) -> str:
     """
     before, after = (filling[when]["estimate"] for when in ("before", "after"))
     ratio = filling["ratio"]
-    change, low, high = (
-        f"{(ratio[part] - 1) * 100:+.1f}".replace("-", "−") for part in ("estimate", "low", "high")
-    )
+    change, low, high = (signed((ratio[part] - 1) * 100, 1) for part in ("estimate", "low", "high"))
     return (
         f"perplexity of masked tokens of held-out text {before:.2f} before, {after:.2f} after: {change} %"
         f" (95 % interval {low} to {high} %)"
@@ -255,3 +367,6 @@ def _term_figures(history: History) -> dict[str, float]:
             for part, some in (("first", terms[:tenth]), ("last", terms[-tenth:]))
         },
     }
+
+
+_PROJECTION = "sentiment-projection.safetensors"

@@ -1,11 +1,13 @@
-"""Several processes that train one model together, as `accelerate launch` starts them: one GPU each.
+"""Who takes part in a training: the processes that compute it, and whoever listens to its progress.
 
-Each computes its part of every step; the first one alone writes files. Without a launcher there is one process.
+`accelerate launch` starts several processes that train one model together, one GPU each. Each computes its part of
+every step; the first one alone writes files. Without a launcher there is one process.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Protocol
 
 import torch
 from torch import Tensor, distributed
@@ -19,7 +21,7 @@ def process_count() -> int:
 
 
 def process_place() -> tuple[int, ...]:
-    """Return what tells this process from the first one, for seeds: nothing, for the first."""
+    """Return what distinguishes this process from the first one, for seeds; empty for the first."""
     number = int(os.environ.get("RANK", "0"))
     return (number,) if number else ()
 
@@ -30,7 +32,7 @@ def is_main_process() -> bool:
 
 
 def wait_for_all() -> None:
-    """Wait until every process has come here."""
+    """Wait until every process has got this far."""
     if process_count() > 1:
         from accelerate import PartialState
 
@@ -48,7 +50,7 @@ def join_processes() -> None:
     if process_count() > 1:
         from accelerate import PartialState
 
-        # where there is no GPU it must be told so, else it takes this for the only process
+        # without a GPU accelerate must be told so, or it thinks that this is the only process
         PartialState(cpu=not torch.cuda.is_available())
 
 
@@ -65,3 +67,39 @@ def end_processes() -> None:
     """Let the other processes go: what follows is done by the first one alone."""
     if distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()
+
+
+class TrainingProgress(Protocol):
+    """Listens to a training; whatever listens to a run can listen here, too."""
+
+    def begin(self, label: str, *, total: int, done: int, unit: str = ...) -> None:
+        """A training starts: `done` of its `total` steps were done before."""
+        ...
+
+    def advance(self, count: int) -> None:
+        """`count` more steps are done."""
+        ...
+
+    def end(self) -> None:
+        """The training is complete."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something the user should know."""
+        ...
+
+
+class Quiet:
+    """Listens and says nothing."""
+
+    def begin(self, label: str, *, total: int, done: int, unit: str = "step") -> None:
+        """Say nothing."""
+
+    def advance(self, count: int) -> None:
+        """Say nothing."""
+
+    def end(self) -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""

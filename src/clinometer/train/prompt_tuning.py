@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
+import collections
 import functools
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
@@ -15,22 +16,23 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from clinometer.data.reviews import Review
-from clinometer.models.text import Encoded, pad
-from clinometer.train.accuracy import Accuracy
-from clinometer.train.base import BaseModel, load_base
-from clinometer.train.checkpoints import Checkpoint, finish, finished
+from clinometer.data.reviews import Review, Verdict, choose_reviews
+from clinometer.errors import DataError, ModelError
+from clinometer.models.local.text import Encoded, TextEncoder, Vocabulary, pad
+from clinometer.train.base import BaseModel, load_base, logits_at
+from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import Batch, Recipe, Row, train
-from clinometer.train.progress import Quiet, TrainingProgress
-from clinometer.train.prompts import VERDICTS, Prompts
-from clinometer.train.readout import logits_at
-from clinometer.train.seeds import rng_at
-from clinometer.train.settings import PromptSettings
-from clinometer.train.shots import Shots, choose_shots
-from clinometer.train.work import WorkFolder
-from clinometer.types import Dtype
+from clinometer.train.processes import Quiet, TrainingProgress
+from clinometer.train.quality import Accuracy
+from clinometer.train.randomness import rng_at
+from clinometer.train.settings import PromptSettings, card_settings
+from clinometer.types import MASK, Fill, NextWord
 
 _EVALUATED_AT_A_TIME = 16
+_RESERVED = 2000  # per class: as many as the sentiment-words audit asks about at the paper's size
+_RESERVED_SEED = 0  # the seed of audits, unless one is given
+# in the order of LM-BFF's labels 0 and 1: demonstrations and logits come in this order
+VERDICTS: tuple[Verdict, ...] = ("negative", "positive")
 
 
 def tune_prompt(
@@ -41,7 +43,6 @@ def tune_prompt(
     data: str = "reviews",
     settings: PromptSettings | None = None,
     device: str = "auto",
-    dtype: Dtype = "auto",
     save_seconds: float = 60.0,
     progress: TrainingProgress | None = None,
 ) -> Checkpoint:
@@ -49,19 +50,19 @@ def tune_prompt(
 
     The loss is the cross-entropy over the two label words at the mask. Every `score_every` steps the weights are
     scored on the development reviews; the best are kept, the first of equals. `data` is what the card calls the
-    reviews. Finished, interrupted and killed trainings are treated as `tune_masked` treats them.
+    reviews. Finished and interrupted trainings are treated as `tune_masked` treats them.
     """
     settings, progress = settings or PromptSettings(), progress or Quiet()
     place = Path(out)
     shots = choose_shots(reviews, shots=settings.shots, test=settings.test_reviews, seed=settings.seed)
-    base = load_base(model, device=device, dtype=dtype)
+    base = load_base(model, device=device, dtype=settings.dtype)
     task = _Task(base, shots, settings)
     described: dict[str, str | int | float | bool] = {
         "method": "prompt",
         "base": base.info.weights,
         "texts": _digest(shots),
-        "dtype": str(base.compute).removeprefix("torch."),
-        **dataclasses.asdict(settings),
+        "dtype": base.computes_in,
+        **card_settings(settings),
     }
     if there := finished(place, described):
         return there
@@ -210,3 +211,96 @@ def _digest(shots: Shots) -> str:
         for review in reviews:
             digest.update(f"{review.label}\0{review.text}\0".encode())
     return digest.hexdigest()
+
+
+@final
+class Prompts:
+    """Writes reviews as token ids for one model.
+
+    With demonstrations a row is `review It was [MASK].` and, behind the model's separator token each, one review
+    of each class with its label word in place of the blank. The input gets half of the length, a demonstration a
+    quarter. What is cut is always a review, from its beginning, as in the audits; never prompt, mask or label.
+    """
+
+    def __init__(self, tokenizer: Any, *, window: int, settings: PromptSettings) -> None:
+        self._prompt = settings.prompt
+        self._words: Mapping[Verdict, str] = {"negative": settings.negative, "positive": settings.positive}
+        length = min(settings.length, window or settings.length)
+        share = length // (2 * len(VERDICTS))
+        self._alone = TextEncoder(tokenizer, window=length)
+        self._first = TextEncoder(tokenizer, window=length - share * len(VERDICTS))
+        tokens = self._alone.tokens
+        self._start, self._end = len(tokens.start), np.asarray(tokens.end, np.int32)
+        # a demonstration has no special tokens before it, and those of the end behind it
+        self._behind = TextEncoder(tokenizer, window=share + self._start - len(tokens.end))
+        self.words = self._single_tokens(Vocabulary(tokenizer))
+
+    def plain(self, review: Review) -> Encoded:
+        """Return a review with the prompt."""
+        return self._alone.fill([Fill(context=review.text, text=self._prompt)])[0]
+
+    def demonstrated(self, review: Review, examples: Sequence[Review]) -> Encoded:
+        """Return a review with the prompt and the filled prompts of the examples behind it."""
+        first = self._first.fill([Fill(context=review.text, text=self._prompt)])[0]
+        filled = [
+            NextWord(context=example.text, text=self._prompt.replace(MASK, self._words[example.label]))
+            for example in examples
+        ]
+        parts = [first.ids]
+        for encoded in self._behind.prefixes(filled):
+            parts += [encoded.ids[self._start :], self._end]
+        return Encoded(ids=np.concatenate(parts), blank=first.blank)
+
+    def _single_tokens(self, vocabulary: Vocabulary) -> tuple[int, ...]:
+        """Return the token of each label word, in the order of `VERDICTS`."""
+        found = {verdict: vocabulary.id_of(self._words[verdict]) for verdict in VERDICTS}
+        for verdict, token in found.items():
+            if token is None:
+                raise ModelError(
+                    f"the {verdict} label word {self._words[verdict]!r} is not one token of this model;"
+                    " choose another with --labels positive/negative"
+                )
+        return tuple(token for token in found.values() if token is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shots:
+    """Reviews of both classes in equal numbers; no text is in two of the three."""
+
+    training: tuple[Review, ...]
+    development: tuple[Review, ...]
+    test: tuple[Review, ...]
+
+
+def choose_shots(reviews: Sequence[Review], *, shots: int, test: int, seed: int) -> Shots:
+    """Choose `shots` reviews per class to train on, as many to choose the checkpoint, and at most `test` to test.
+
+    Up to 2,000 of each class, and never more than half of them, are reserved: those that an audit with seed 0
+    chooses first. So the audit does not ask about what the model was trained on, and every seed is tested alike.
+    """
+    texts = collections.Counter(label for label, _ in {(review.label, review.text) for review in reviews})
+    available = min(texts[verdict] for verdict in VERDICTS)
+    if available < 2 * shots + 1:
+        found = ", ".join(f"{texts[verdict]:,} {verdict}" for verdict in VERDICTS)
+        raise DataError(
+            f"found {found} reviews with distinct texts; {shots} shots need {2 * shots + 1} of each: {shots} to"
+            f" train on, {shots} to choose the checkpoint and 1 to test; give more reviews or fewer --shots"
+        )
+    reserve = min(_RESERVED, max(1, min(available // 2, available - 2 * shots)))
+    reserved = choose_reviews(reviews, per_class=reserve, seed=_RESERVED_SEED)
+    held = {review.text for review in reserved}
+    free = [review for review in reviews if review.text not in held]
+    chosen = choose_reviews(free, per_class=2 * shots, seed=seed)
+    order = np.random.default_rng(seed).permutation(
+        2 * shots
+    )  # choose_reviews has the sources one after the other
+    halves: tuple[list[Review], list[Review]] = ([], [])
+    for verdict in VERDICTS:
+        of_class = [review for review in chosen if review.label == verdict]
+        for place, index in enumerate(order):
+            halves[place // shots].append(of_class[index])
+    return Shots(
+        training=tuple(halves[0]),
+        development=tuple(halves[1]),
+        test=choose_reviews(reserved, per_class=min(test, reserve), seed=_RESERVED_SEED),
+    )

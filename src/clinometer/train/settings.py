@@ -1,18 +1,20 @@
-"""How a model is tuned: all that decides the weights, and nothing that does not (device, how often to save)."""
+"""How a model is trained: everything that decides its weights, and nothing else (device, how often to save)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
-from clinometer.errors import InputError
-from clinometer.types import MASK
+from clinometer.errors import InputError, SettingError
+from clinometer.types import MASK, Dtype
 
 REVIEW = "{review}"
 
 MitigationMethod = Literal["embedding", "sentiment", "control"]
 METHODS: tuple[MitigationMethod, ...] = get_args(MitigationMethod)
+
+LEAST_HELD_OUT = 10  # documents: fewer give no interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +22,13 @@ class MaskedSettings:
     """Masked-LM fine-tuning, by default as in Choenni et al. (2021), section 6: one epoch, 5e-5, batches of 8."""
 
     fraction: float = 1.0  # the share of the corpus, see `choose_documents`
-    at_most: int = 0  # the corpus is first cut to so many documents; 0: no limit
+    at_most: int = 0  # documents to which the corpus is cut first; 0: no limit
     epochs: int = 1
     learning_rate: float = 5e-5
     batch: int = 8
     masked_share: float = 0.15
     window: int = 512  # tokens in a piece of a document, at most; less where the model reads less
+    dtype: Dtype = "auto"  # the numbers to compute in; bfloat16 is mixed precision
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -39,11 +42,11 @@ class MaskedSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalSettings:
-    """Next-token training, by default as in Huang et al. (2020), appendix B, but for batches of 16 pieces."""
+    """Next-token training, by default as in Huang et al. (2020), appendix B, with batches of 16 pieces."""
 
     from_scratch: bool = False  # random weights to begin with, instead of those of the model
     fraction: float = 1.0  # the share of the documents that are not held out, see `split_corpus`
-    at_most: int = 0  # the corpus is first cut to so many documents; 0: no limit
+    at_most: int = 0  # documents to which the corpus is cut first; 0: no limit
     held_out: int = 100  # documents that are not trained on, to measure perplexity
     epochs: int = 1
     steps: int = 0  # instead of whole epochs; 0: epochs decide
@@ -51,13 +54,14 @@ class CausalSettings:
     batch: int = 16
     accumulate: int = 1  # parts in which a step is computed, to need less memory
     window: int = 512  # tokens in a piece; less where the model reads less
+    dtype: Dtype = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
         _check_common(self.seed, self.batch, self.rate)
         _check("fraction", self.fraction, 0 < self.fraction <= 1, "more than 0 and at most 1")
         _check("at_most", self.at_most, self.at_most >= 0, "0 (no limit) or more")
-        _check("held_out", self.held_out, self.held_out >= 10, "10 or more, for fewer give no interval")
+        _check_held_out(self.held_out)
         _check("epochs", self.epochs, self.epochs >= 1, "1 or more")
         _check("steps", self.steps, self.steps >= 0, "0 (epochs decide) or more")
         parts = self.accumulate >= 1 and self.batch % self.accumulate == 0
@@ -85,6 +89,7 @@ class PromptSettings:
     batch: int = 8
     length: int = 256  # tokens in an input with its demonstrations, at most
     test_reviews: int = 100  # per class, to measure accuracy before and after; fewer where there are fewer
+    dtype: Dtype = "auto"
     seed: int = 42
 
     def __post_init__(self) -> None:
@@ -105,15 +110,15 @@ class PromptSettings:
 
     @property
     def prompt(self) -> str:
-        """What stands after the review."""
+        """What comes after the review."""
         return self.template.removeprefix(REVIEW).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MitigationSettings:
-    """Continued training with a fairness loss, by default as in Huang et al. (2020), appendix B, but for steps.
+    """Continued training with a fairness loss, by default as in Huang et al. (2020), appendix B, except for steps.
 
-    The paper has 25,000 to 50,000 of them for models of 257 to 708 million weights.
+    The paper trains models of 257 to 708 million weights for 25,000 to 50,000 steps.
     """
 
     method: MitigationMethod = "embedding"
@@ -125,6 +130,7 @@ class MitigationSettings:
     window: int = 128  # tokens of a sentence
     masked_share: float = 0.15  # of the tokens, in a masked model
     lora: int = 0  # the rank of the low-rank matrices that are trained instead of the weights; 0: the weights
+    dtype: Dtype = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -145,6 +151,40 @@ class MitigationSettings:
         return self.method == "control"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusSettings:
+    """Which documents of a corpus a mitigation is trained on, and how many are kept to measure perplexity."""
+
+    held_out: int = 100
+    at_most: int = 0  # documents to which the corpus is cut first; 0: no limit
+
+    def __post_init__(self) -> None:
+        _check_held_out(self.held_out)
+        _check("at_most", self.at_most, self.at_most >= 0, "0 (no limit) or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabellingSettings:
+    """Which sentences the sentiment projection learns from."""
+
+    scorer: str = "builtin:sentiment"
+    sentences: int = 10_000  # to ask the scorer about, drawn from the training documents
+    threshold: float = 0.7  # on a scale from −1 to 1; sentences with a score nearer to 0 are left out
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check("sentences", self.sentences, self.sentences >= 1, "1 or more")
+        _check("threshold", self.threshold, 0 <= self.threshold < 1, "0 or more and less than 1")
+        _check("seed", self.seed, self.seed >= 0, "0 or more")
+
+
+def card_settings(
+    settings: MaskedSettings | CausalSettings | PromptSettings | MitigationSettings,
+) -> dict[str, str | int | float | bool]:
+    """Return settings as a card keeps them, without the dtype: the card has what `auto` was resolved to."""
+    return {name: value for name, value in asdict(settings).items() if name != "dtype"}
+
+
 def _check_common(seed: int, batch: int, learning_rate: float) -> None:
     _check("seed", seed, seed >= 0, "0 or more")
     _check("batch", batch, batch >= 1, "1 or more")
@@ -152,6 +192,11 @@ def _check_common(seed: int, batch: int, learning_rate: float) -> None:
     _check("learning_rate", learning_rate, fine, "more than 0")
 
 
+def _check_held_out(documents: int) -> None:
+    enough = documents >= LEAST_HELD_OUT
+    _check("held_out", documents, enough, f"{LEAST_HELD_OUT} or more; with fewer there is no interval")
+
+
 def _check(name: str, value: object, fine: bool, expected: str) -> None:
     if not fine:
-        raise InputError(f"{name} = {value} is not valid; expected {expected}")
+        raise SettingError(name, value, expected)

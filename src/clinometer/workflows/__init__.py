@@ -1,6 +1,10 @@
-"""What a user can have done, one frozen request each: both the library and the command line call these."""
+"""What a user can have done, one frozen request each: both the library and the command line call these.
+
+`workflows.tune`, `workflows.shift` and `workflows.mitigate` are imported where they are needed: they train.
+"""
 
 from clinometer.workflows.audit import AuditRequest, ResumeRequest, run_audit, run_resume
+from clinometer.workflows.checkpoints import CheckpointAudit
 from clinometer.workflows.plans import probes_for
 from clinometer.workflows.pool import Execution
 from clinometer.workflows.report import report_run
@@ -8,6 +12,7 @@ from clinometer.workflows.verify import Verification, VerifyRequest, run_verify
 
 __all__ = [
     "AuditRequest",
+    "CheckpointAudit",
     "Execution",
     "ResumeRequest",
     "Verification",

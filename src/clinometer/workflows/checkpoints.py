@@ -1,4 +1,4 @@
-"""A run beside the checkpoints that it audits: made, resumed, or refused where it is another one."""
+"""A folder of checkpoints with the audit of before and after: what tuning, shifting and mitigating share."""
 
 from __future__ import annotations
 
@@ -6,30 +6,65 @@ import contextlib
 import hashlib
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from clinometer.engine import Progress
-from clinometer.errors import InputError
-from clinometer.models.load import load_model
+from clinometer.errors import InputError, SpecError
+from clinometer.models.load import check_model, load_model
 from clinometer.models.protocols import Model
+from clinometer.probes.protocol import Probe
 from clinometer.results import Run
 from clinometer.spec import is_file_option, parse_spec, with_files, with_folders
 from clinometer.store import RunFolder
+from clinometer.store.atomic import write_atomically
 from clinometer.store.lock import hold_lock
-from clinometer.types import AuditSpec
+from clinometer.types import AuditSpec, Profile
 from clinometer.workflows.audit import AuditRequest, ResumeRequest, run_audit, run_resume
 from clinometer.workflows.checks import FirstQuestions, check_spec
 from clinometer.workflows.plans import probes_of, with_roles, with_user_data
 from clinometer.workflows.pool import Execution
+from clinometer.workflows.specs import Auditable, PlannedAudit, describe_audit
+
+if TYPE_CHECKING:
+    from clinometer.train import Checkpoint
 
 AUDIT = "audit"  # the run folder, beside the checkpoints
 # what a run folder holds that was killed while it was made: no answer yet
 _UNBORN = {"spec.toml", "models.json", "inputs", "run.lock"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointAudit:
+    """How a model and its checkpoints are audited: as `clinometer.audit()` takes it."""
+
+    profile: Profile = "standard"
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    roles: Mapping[str, Sequence[Auditable]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """What a training leaves: its checkpoints, and the run that audits them (None without an audit).
+
+    Of several processes that train together, the first one alone has the run.
+    """
+
+    checkpoints: tuple[Checkpoint, ...]
+    run: Run | None
+
+    def weights_of(self, checkpoint: Checkpoint) -> str:
+        """Return the SHA-256 of a checkpoint's weights; a file that the audit has hashed is not read again."""
+        from clinometer.models.files import weights_checksum
+
+        known = {info.name: info.weights for info in self.run.models} if self.run else {}
+        return known.get(checkpoint.folder.name) or weights_checksum(checkpoint.folder)
+
+
 def short_name(model: str) -> str:
-    """Return a name for a folder that comes of a model.
+    """Return a name for a folder that is made from a model.
 
     >>> short_name("builtin:masked"), short_name("/models/BERT base")
     ('builtin-masked', 'BERT-base')
@@ -37,28 +72,153 @@ def short_name(model: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", Path(model).name).strip("-") or "model"
 
 
-@contextlib.contextmanager
-def working_in(out: Path, *, lock: str) -> Iterator[None]:
-    """Make the folder, or go on in it; no other command may be at work there. `lock` tells whose folder it is."""
+def check_corpora(files: Iterable[Path]) -> None:
+    """Raise InputError for a file that is not there."""
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"no corpus '{file}'; give the path of a file .txt or .jsonl, also as .xz or .gz")
+
+
+def plan_audit(
+    audit: CheckpointAudit | None,
+    model: str,
+    folders: Sequence[Path],
+    *,
+    probes: Sequence[str],
+    seed: int,
+    follows: Mapping[str, Mapping[str, Any]],
+    written_later: Collection[str] = (),
+) -> PlannedAudit | None:
+    """Return the audit of a model and its checkpoints, which need not be there yet; None where none is wanted.
+
+    `follows` are options that follow from the training; the files of those named in `written_later` are not there
+    yet. Everything that can be checked without loading a model is checked here.
+    """
+    if audit is None:
+        return None
+    for probe, options in follows.items():
+        if twice := set(options) & set(audit.options.get(probe, {})):
+            raise SpecError(f"{probe}.{min(twice)} follows from what is trained; leave it out of the options")
+    planned = describe_audit(
+        [model, *(str(folder.resolve()) for folder in folders)],
+        probes=probes,
+        profile=audit.profile,
+        seed=seed,
+        options={
+            probe: {**audit.options.get(probe, {}), **follows.get(probe, {})}
+            for probe in {**audit.options, **follows}
+        },
+        roles=audit.roles,
+        where="the audit",
+    )
+    _check_planned(planned.spec, planned.loaded, written_later)
+    return planned
+
+
+def _check_planned(spec: AuditSpec, loaded: Mapping[str, Model], written_later: Collection[str]) -> None:
+    there = {
+        probe: {name: value for name, value in options.items() if name not in written_later}
+        for probe, options in spec.options.items()
+    }
+    probes = probes_of(spec)
+    complete = _completed(replace(spec, options=there), probes)
+    check_spec(complete, probes)
+    for player in (player for players in complete.roles.values() for player in players):
+        if player.name not in loaded:
+            check_model(player)
+
+
+def check_place(out: Path, *, lock: str) -> None:
+    """Raise where a command may not work: a file, a folder with something else, one that another command holds."""
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; name another place with --out")
     if out.is_dir() and any(out.iterdir()) and not (out / lock).exists():
         raise InputError(f"{out} exists and holds something else; name another place with --out")
+    if (out / lock).exists() and _is_main_process():
+        with hold_lock(out / lock):
+            pass
+
+
+def train_and_audit(
+    out: Path,
+    train: Callable[[], Iterable[Checkpoint]],
+    *,
+    lock: str,
+    audit: PlannedAudit | None,
+    execution: Execution,
+    progress: Progress,
+    files: Mapping[str, bytes] | None = None,
+) -> Tuned:
+    """Train in a folder, then audit what is there now, or complete both.
+
+    `files` are written first. Of several processes that train together, the first one does all but the training.
+    """
+    from clinometer.train.processes import end_processes
+
+    run = None
+    with working_in(out, lock=lock, files=files or {}):
+        if audit is not None and _is_main_process():
+            check_audit(audit, out, device=execution.device)
+        checkpoints = tuple(train())
+        end_processes()
+        if audit is not None and _is_main_process():
+            run = audit_beside(audit, out, execution=execution, progress=progress)
+    return Tuned(checkpoints=checkpoints, run=run)
+
+
+@contextlib.contextmanager
+def working_in(out: Path, *, lock: str, files: Mapping[str, bytes]) -> Iterator[None]:
+    """Make the folder with its first files, or resume in it; no other command may be at work there.
+
+    `lock` is the file that says whose folder it is. A command that fails before it has made anything leaves
+    nothing behind.
+    """
+    if not _is_main_process():
+        yield
+        return
+    check_place(out, lock=lock)
+    missing = [folder for folder in (out, *out.parents) if not folder.exists()]
+    fresh = out in missing or not any(out.iterdir())
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{out} cannot be made: {error.strerror}; name another place with --out") from None
-    with hold_lock(out / lock):
-        yield
+    held = False
+    try:
+        with hold_lock(out / lock):
+            held = True
+            _write_first(out, files)
+            yield
+    finally:
+        if held and fresh and {path.name for path in out.iterdir()} <= {lock, *files}:
+            for name in (lock, *files):
+                (out / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # somebody else may have put something there
+                for folder in missing:
+                    folder.rmdir()
 
 
-def check_audit(spec: AuditSpec, out: Path, *, device: str, loaded: Mapping[str, Model] | None = None) -> None:
+def _write_first(out: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files that checkpoints are measured with; once one was begun, no others may take their place."""
+    begun = any(path.is_dir() for path in out.iterdir())
+    for name, data in files.items():
+        if (out / name).exists() and (out / name).read_bytes() == data:
+            continue
+        if begun and (out / name).exists():
+            raise InputError(
+                f"in {out} a training was begun with other documents held out; give the same --corpus, --held-out"
+                " and --seed, or another --out"
+            )
+        write_atomically(out / name, data, run=out)
+
+
+def check_audit(audit: PlannedAudit, out: Path, *, device: str) -> None:
     """Find out before hours of training what would be wrong with the audit after it.
 
     The models that are there already are loaded for that: the base, which must be able to read the longest prompt,
-    and those that play a part beside it, such as a classifier whose labels must be understood, unless
-    they are `loaded`.
+    and those that play a part beside it, such as a classifier whose labels must be understood.
     """
+    spec = audit.spec
     probes = probes_of(spec)
     check_spec(spec, probes)
     if _is_run(out / AUDIT):
@@ -67,30 +227,27 @@ def check_audit(spec: AuditSpec, out: Path, *, device: str, loaded: Mapping[str,
     base = load_model(spec.models[0], device=device)
     FirstQuestions(spec, probes).check(base, base.info)
     for player in (player for players in spec.roles.values() for player in players):
-        if player.name not in (loaded or {}):
+        if player.name not in audit.loaded:
             load_model(player, device=device)
 
 
-def audit_beside(
-    spec: AuditSpec,
-    out: Path,
-    *,
-    execution: Execution,
-    loaded: Mapping[str, Model] | None = None,
-    progress: Progress | None = None,
-) -> Run:
+def audit_beside(audit: PlannedAudit, out: Path, *, execution: Execution, progress: Progress) -> Run:
     """Audit the models of before and after in one run, or complete that run."""
     place = out / AUDIT
     if _is_run(place):
-        _refuse_other_audit(spec, place)
-        return run_resume(
-            ResumeRequest(run=RunFolder.open(place), models=loaded or {}, execution=execution), progress=progress
-        )
+        _refuse_other_audit(audit.spec, place)
+        again = ResumeRequest(run=RunFolder.open(place), models=audit.loaded, execution=execution)
+        return run_resume(again, progress=progress)
     if place.is_dir() and {path.name for path in place.iterdir() if not path.name.startswith(".tmp-")} <= _UNBORN:
         shutil.rmtree(place)
-    return run_audit(
-        AuditRequest(spec=spec, folder=place, models=loaded or {}, execution=execution), progress=progress
-    )
+    request = AuditRequest(spec=audit.spec, folder=place, models=audit.loaded, execution=execution)
+    return run_audit(request, progress=progress)
+
+
+def _is_main_process() -> bool:
+    from clinometer.train.processes import is_main_process  # loads torch
+
+    return is_main_process()
 
 
 def _is_run(place: Path) -> bool:
@@ -100,9 +257,7 @@ def _is_run(place: Path) -> bool:
 def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
     begun = parse_spec((place / "spec.toml").read_text(encoding="utf-8"), origin=str(place / "spec.toml"))
     before = _comparable(with_files(begun, lambda file: str(place / file)))
-    placed = with_folders(spec, base=Path.cwd())
-    probes = probes_of(placed)
-    now = _comparable(with_roles(with_user_data(placed, probes), probes))
+    now = _comparable(_completed(spec, probes_of(spec)))
     differing = [
         f"{name} {_shown(name, before)}, now {_shown(name, now)}"
         for name in dict.fromkeys([*before, *now])
@@ -113,6 +268,11 @@ def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
             f"the audit in {place} was begun with {'; '.join(differing)}; give the same again, another --out,"
             f" or remove {place}"
         )
+
+
+def _completed(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:
+    """Return the spec as a run keeps it: with folders, the user's data and who plays each role."""
+    return with_roles(with_user_data(with_folders(spec, base=Path.cwd()), probes), probes)
 
 
 def _comparable(spec: AuditSpec) -> dict[str, tuple[str, ...]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from clinometer.engine import ExecutorFactory, Worker, default_budget, get_executor
 from clinometer.errors import ModelError
-from clinometer.models.load import check_model, load_model
+from clinometer.models.load import Providers, check_model, load_model
 from clinometer.models.protocols import Model
+from clinometer.models.providers.protocol import GivenModels
 from clinometer.types import AuditSpec, ModelInfo
 from clinometer.workflows.plans import all_models, labels_of
 
@@ -44,7 +45,7 @@ class ModelPool:
         models = all_models(spec)
         self.labels = labels_of(models)  # those under audit first, then their assistants
         self._specs = dict(zip(self.labels, models, strict=True))
-        self._given = given
+        self._providers = Providers(GivenModels(given.values()))
         self._execution = execution
         self._factory = get_executor(execution.executor)
         self._loaded: dict[str, Model] = {}  # the longest unused first
@@ -52,18 +53,15 @@ class ModelPool:
 
     def check_sources(self) -> None:
         """Fail on a model that does not exist before the first one is loaded."""
-        for label, spec in self._specs.items():
-            if label not in self._given:
-                check_model(spec)
+        for spec in self._specs.values():
+            check_model(spec, providers=self._providers)
 
     def holds(self, label: str) -> bool:
         """Tell whether a model is in memory."""
-        return label in self._given or label in self._loaded
+        return label in self._loaded
 
     def get(self, label: str) -> Model:
         """Return the model, loaded; those that were used longest ago are let go where it would get tight."""
-        if label in self._given:
-            return self._given[label]
         model = self._loaded.pop(label, None)
         if model is None:
             self._let_go(KEPT_BYTES)
@@ -90,14 +88,17 @@ class ModelPool:
 
     def _load(self, label: str) -> Model:
         try:
-            return load_model(self._specs[label], device=self._execution.device)
+            return self._opened(label)
         except (RuntimeError, MemoryError):
             if not self._loaded:
                 raise
         # most likely no room beside those that are kept: try once more alone
         self._loaded.clear()
         self._workers.clear()
-        return load_model(self._specs[label], device=self._execution.device)
+        return self._opened(label)
+
+    def _opened(self, label: str) -> Model:
+        return load_model(self._specs[label], device=self._execution.device, providers=self._providers)
 
     def _let_go(self, room: int) -> None:
         """Drop models, the longest unused first, until the rest is no larger than the room."""

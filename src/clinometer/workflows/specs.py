@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,31 +24,60 @@ _DEFAULT_MODELS = {
 }
 
 
-def make_spec(
-    models: Sequence[ModelSpec],
+Auditable = str | ModelSpec | Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAudit:
+    """The spec of an audit, and those of its models that are in memory, by name."""
+
+    spec: AuditSpec
+    loaded: Mapping[str, Model]
+
+
+def describe_audit(
+    models: Sequence[Auditable],
     *,
     probes: Sequence[str] | None,
     profile: str,
     seed: int,
     options: Mapping[str, Mapping[str, Any]],
-    roles: Mapping[str, Sequence[ModelSpec]],
+    roles: Mapping[str, Sequence[Auditable]],
     where: str,
-    loaded: Mapping[str, Model] | None = None,
-) -> AuditSpec:
-    """Return the spec, checked like a spec file; errors begin with `where`.
+) -> PlannedAudit:
+    """Return the audit with its spec checked like a spec file; errors begin with `where`.
 
-    Without `probes`, it has every audit that can ask one of the models. `loaded` are models in memory, by name.
+    Without `probes`, it has every audit that can ask one of the models.
     """
+    loaded: dict[str, Model] = {}
+    audited = [_model_spec(model, loaded) for model in models]
+    players = {role: [_model_spec(model, loaded) for model in models] for role, models in roles.items()}
     values = {
         "version": SPEC_VERSION,
-        "probes": list(probes_for(models, loaded=loaded) if probes is None else probes),
-        "models": [dataclasses.asdict(model) for model in models],
-        "roles": {role: [dataclasses.asdict(model) for model in players] for role, players in roles.items()},
+        "probes": list(probes_for(audited, loaded=loaded) if probes is None else probes),
+        "models": [asdict(model) for model in audited],
+        "roles": {role: [asdict(model) for model in models] for role, models in players.items()},
         "profile": profile,
         "seed": seed,
         "options": options,
     }
-    return build(AuditSpec, values, where=where)
+    return PlannedAudit(spec=build(AuditSpec, values, where=where), loaded=loaded)
+
+
+def _model_spec(model: Auditable, loaded: dict[str, Model]) -> ModelSpec:
+    """Return the spec of a model; one in memory is added to those `loaded`."""
+    if isinstance(model, str):
+        return ModelSpec(name=model)
+    if isinstance(model, ModelSpec):
+        return model
+    if not hasattr(model, "info"):
+        raise SpecError(
+            f"{model!r} is not a model; give a name, a ModelSpec or an adapter, and wrap a function that "
+            "scores texts in clinometer.models.callable_scorer.CallableScorer"
+        )
+    if loaded.setdefault(model.info.name, model) is not model:  # one would answer for both
+        raise SpecError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
+    return ModelSpec(name=model.info.name)
 
 
 def default_models(probes: Sequence[str] | None) -> list[str]:

@@ -1,0 +1,1 @@
+"""What makes local models fast: see README.md in this folder."""

@@ -1,0 +1,372 @@
+"""How text becomes token ids: the tokenizer asked, words as single tokens, and a request as one row of ids.
+
+The tokenizer itself is asked how it writes text, so that no table of tokenizer families is needed.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clinometer.errors import RequestError
+from clinometer.types import HIDDEN, MASK, WordQuery
+
+Ids = npt.NDArray[np.int32]
+
+# "[HIDDEN:old people]" is as many blanks as "old people" has tokens
+_BLANKS = re.compile(rf"({re.escape(MASK)}|{re.escape(HIDDEN[:-1])}(?::[^\[\]]+)?\])")
+_CACHED_PARTS = 1 << 16
+_NO_IDS: Ids = np.zeros(0, np.int32)
+_NO_LIMIT = 10**9  # tokenizers write 10**30 for "no limit known"
+# These count positions from the padding token's id on, so that many rows of the position matrix are never used.
+_OFFSET_FAMILIES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text"})
+PIECE = "##"  # how the name of a token that is not a whole word begins, in every family
+# A part is encoded behind one of these words, whose own tokens are then taken off: that is how a tokenizer writes
+# what follows a space inside a sentence, whatever its rules for the beginning of a text.
+_ANCHORS = ("the", "a", "0", ".")
+
+
+class Tokens:
+    """A tokenizer, asked the few things the adapters need. Parts are encoded without special tokens.
+
+    `start` and `end` are the special tokens that the family puts around a text, `end_types` the segments of those
+    at the end (XLNet's last token has a segment of its own).
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.special: frozenset[int] = frozenset(tokenizer.all_special_ids)
+        # In a text these strings would become control tokens; a single character cannot be broken and is let be.
+        self._special_texts = sorted(
+            {
+                str(token)
+                for token in tokenizer.added_tokens_decoder.values()
+                if token.special and len(str(token)) > 1
+            }
+            | {token for token in tokenizer.all_special_tokens if len(token) > 1},
+            key=len,
+            reverse=True,
+        )
+        bare = self._encode(["the"])[0]
+        framed = tokenizer("the", return_token_type_ids=True)
+        ids = list(framed["input_ids"])
+        at = next(at for at in range(len(ids)) if ids[at : at + len(bare)] == bare)
+        self.start: tuple[int, ...] = tuple(ids[:at])
+        self.end: tuple[int, ...] = tuple(ids[at + len(bare) :])
+        self.end_types: tuple[int, ...] = tuple(framed["token_type_ids"][at + len(bare) :])
+        self._anchor, self._anchor_ids = self._choose_anchor()
+
+    def first(self, parts: Sequence[str]) -> list[list[int]]:
+        """Encode parts as they read at the beginning of a text."""
+        return self._encode(parts)
+
+    def following(self, parts: Sequence[str]) -> list[list[int]]:
+        """Encode parts as they read after a space inside a sentence."""
+        skip = len(self._anchor_ids)
+        return [ids[skip:] for ids in self._encode([f"{self._anchor} {part}" for part in parts])]
+
+    def as_text(self, part: str) -> str:
+        """Break every special token that is written out in the part by a space, so that it stays text.
+
+        The tokenizers' own switch for this does not hold for sentencepiece models: their vocabulary contains the
+        special tokens.
+        """
+        for special in self._special_texts:
+            if special in part:
+                part = part.replace(special, f"{special[0]} {special[1:]}")
+        return part
+
+    def _encode(self, parts: Sequence[str]) -> list[list[int]]:
+        if not parts:
+            return []
+        encoded = self.tokenizer(
+            list(parts),
+            add_special_tokens=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )
+        return list(encoded["input_ids"])
+
+    def _choose_anchor(self) -> tuple[str, list[int]]:
+        for anchor in _ANCHORS:
+            alone, followed = self._encode([anchor, f"{anchor} {anchor}"])
+            if alone and followed[: len(alone)] == alone and not self.special.intersection(alone):
+                return anchor, alone
+        # a vocabulary without these: unknown tokens serve as well
+        return _ANCHORS[0], self._encode([_ANCHORS[0]])[0]
+
+
+class Vocabulary:
+    """Words as single tokens, and tokens as words.
+
+    A word's token is the one that it becomes after a space inside a sentence: "Ġgreat", "▁great" or "great".
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        tokens = self._tokens = Tokens(tokenizer)
+        self._ids: dict[str, int | None] = {}
+        self._names: dict[int, str] = {}
+        self._size = len(tokenizer)
+        # What a token looks like behind another one tells whether it begins a word.
+        self._before = tokens.first(["the"])[0]
+        self._before_text = self._decode([self._before])[0]
+
+    @property
+    def special(self) -> frozenset[int]:
+        """The tokens that are not text: mask, padding, separators, unknown."""
+        return self._tokens.special
+
+    @property
+    def size(self) -> int:
+        """The number of tokens; a model's matrix may have more rows, which mean nothing."""
+        return self._size
+
+    def id_of(self, word: str) -> int | None:
+        """Return the one token that the word becomes inside a sentence; None if it is not exactly one."""
+        return self.ids_of([word])[0]
+
+    def ids_of(self, words: Sequence[str]) -> list[int | None]:
+        """Return the token of each word, as `id_of` does."""
+        new = [word for word in dict.fromkeys(words) if word not in self._ids]
+        for word, ids in zip(new, self._tokens.following(new), strict=True):
+            one = len(ids) == 1 and ids[0] not in self.special and bool(word.strip())
+            self._ids[word] = ids[0] if one else None
+        return [self._ids[word] for word in words]
+
+    def word_of(self, token_id: int) -> str:
+        """Return the word that a token is; for a piece of a word, "##" and how the tokenizer prints it."""
+        return self.names_of([token_id])[0]
+
+    def names_of(self, token_ids: Sequence[int]) -> list[str]:
+        """Return the name of each token, as `word_of` does."""
+        new = [token for token in dict.fromkeys(token_ids) if token not in self._names]
+        if new:
+            self._learn(new)
+        return [self._names[token] for token in token_ids]
+
+    def is_word(self, token_id: int) -> bool:
+        """Tell whether the token is a whole word: asked for by its name, it is found again."""
+        return self._ids.get(self.word_of(token_id)) == token_id
+
+    def _learn(self, token_ids: Sequence[int]) -> None:
+        texts = self._decode([[*self._before, token] for token in token_ids])
+        words = [text.removeprefix(self._before_text).strip() for text in texts]
+        printed = self._tokens.tokenizer.convert_ids_to_tokens(list(token_ids))
+        for token, word, raw, found in zip(token_ids, words, printed, self.ids_of(words), strict=True):
+            piece = f"{PIECE}{word}" if raw == f"{PIECE}{word}" else f"{PIECE}{raw}"
+            self._names[token] = word if found == token else piece
+
+    def _decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        return [
+            self._tokens.tokenizer.decode(list(row), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            for row in rows
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """A request as token ids, special tokens included; `blank` is the place of the word that is asked for."""
+
+    ids: Ids
+    blank: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Padded:
+    """Rows of different lengths in one matrix; `attention` is 1 on tokens and 0 on padding."""
+
+    ids: npt.NDArray[np.int64]
+    attention: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A context or a text as token ids; `blank` is the place, among them, of the word that is asked for."""
+
+    ids: Ids
+    blank: int = -1
+
+
+class _Role(enum.Enum):
+    """What a part is: a text with a blank, a text that is to be continued, or what comes before one."""
+
+    FILL = enum.auto()
+    PREFIX = enum.auto()
+    CONTEXT = enum.auto()
+
+
+class _Key(NamedTuple):
+    """By what a part is known again."""
+
+    role: _Role
+    after_space: bool
+    text: str
+
+
+class _Row(NamedTuple):
+    """What one request is joined from; of the context, what fits in the window."""
+
+    context: Ids
+    between: tuple[int, ...]
+    text: _Part
+
+    def length(self) -> int:
+        return len(self.context) + len(self.between) + len(self.text.ids)
+
+
+class TextEncoder:
+    """Encodes requests for one tokenizer, each distinct part once."""
+
+    def __init__(self, tokenizer: Any, *, window: int) -> None:
+        self.tokens = Tokens(tokenizer)
+        self.window = window
+        self._mask_id: int | None = tokenizer.mask_token_id
+        self._mask_text: str = tokenizer.mask_token or ""
+        self._separator: int | None = tokenizer.sep_token_id
+        self._parts: OrderedDict[_Key, _Part] = OrderedDict()
+
+    def fill(self, queries: Sequence[WordQuery]) -> list[Encoded]:
+        """Encode texts with one `MASK` each, between the special tokens of the family."""
+        start, end = (np.asarray(special, np.int32) for special in (self.tokens.start, self.tokens.end))
+        return [
+            Encoded(
+                ids=np.concatenate((start, row.context, np.asarray(row.between, np.int32), row.text.ids, end)),
+                blank=len(start) + len(row.context) + len(row.between) + row.text.blank,
+            )
+            for row in self._rows(queries, _Role.FILL, end=len(end))
+        ]
+
+    def fill_lengths(self, queries: Sequence[WordQuery]) -> list[int]:
+        """Return how many ids `fill` gives for each of these; raises as it does."""
+        special = len(self.tokens.start) + len(self.tokens.end)
+        return [special + row.length() for row in self._rows(queries, _Role.FILL, end=len(self.tokens.end))]
+
+    def prefixes(self, queries: Sequence[WordQuery]) -> list[Encoded]:
+        """Encode texts that are to be continued: no blanks are read, and no special tokens come after them."""
+        start = np.asarray(self.tokens.start, np.int32)
+        return [
+            Encoded(ids=np.concatenate((start, row.context, np.asarray(row.between, np.int32), row.text.ids)))
+            for row in self._rows(queries, _Role.PREFIX, end=0)
+        ]
+
+    def _rows(self, queries: Sequence[WordQuery], role: _Role, *, end: int) -> list[_Row]:
+        """Return what each request is joined from; `end` is the number of special tokens that come after it."""
+        contexts = [query.context.rstrip() for query in queries]  # spaces at the seam are the join's
+        context_keys = [_Key(_Role.CONTEXT, False, context) if context else None for context in contexts]
+        text_keys = [
+            _Key(role, bool(context) and query.join == "space", query.text)
+            for query, context in zip(queries, contexts, strict=True)
+        ]
+        parts = self._encode_parts(dict.fromkeys([*filter(None, context_keys), *text_keys]))
+        around = len(self.tokens.start) + end
+        rows = []
+        for query, context_key, text_key in zip(queries, context_keys, text_keys, strict=True):
+            text = parts[text_key]
+            row = _Row(_NO_IDS, (), text)
+            if context_key is not None:
+                between = self._separator_of(query) if query.join == "separator" else ()
+                context = parts[context_key].ids
+                room = self.window - around - len(between) - len(text.ids) if self.window else len(context)
+                if room > 0:
+                    row = _Row(context[max(0, len(context) - room) :], between, text)
+            if self.window and around + row.length() > self.window:
+                raise RequestError(
+                    f"a text of {around + row.length()} tokens is longer than the model's window of {self.window}:"
+                    f" {_quote(query.text)}; shorten it (only the context is cut)"
+                )
+            rows.append(row)
+        return rows
+
+    def _with_mask(self, text: str) -> str:
+        pieces = _BLANKS.split(text)
+        if pieces[1::2].count(MASK) != 1:
+            raise RequestError(
+                f"expected exactly one {MASK} in a text, found {pieces[1::2].count(MASK)}: {_quote(text)};"
+                f" write {MASK} where the word is asked for (and {HIDDEN} for a blank that is not)"
+            )
+        pieces[::2] = [self.tokens.as_text(piece) for piece in pieces[::2]]
+        pieces[1::2] = [self._mask_text * self._masks(blank) for blank in pieces[1::2]]
+        return "".join(pieces)
+
+    def _masks(self, blank: str) -> int:
+        """Return how many mask tokens a blank is: one, or as many as the text that it hides has tokens."""
+        hidden = blank[len(HIDDEN) : -1]
+        return max(1, len(self.tokens.following([hidden])[0])) if hidden else 1
+
+    def _blank(self, text: str, ids: Ids) -> int:
+        """Return the place of `MASK` among the ids of a text."""
+        blanks = _BLANKS.findall(text)
+        masks = [self._masks(blank) for blank in blanks]
+        places = np.flatnonzero(ids == self._mask_id)
+        if len(places) != sum(masks):
+            raise RequestError(
+                f"the tokenizer reads {len(places)} masks where the text has {sum(masks)} blanks:"
+                f" {_quote(text)}; remove what looks like a mask token"
+            )
+        return int(places[sum(masks[: blanks.index(MASK)])])
+
+    def _separator_of(self, query: WordQuery) -> tuple[int]:
+        if self._separator is None:
+            raise RequestError(
+                f"this model has no separator token to put before {_quote(query.text)}; join with a space"
+            )
+        return (self._separator,)
+
+    def _encode_parts(self, keys: Iterable[_Key]) -> Mapping[_Key, _Part]:
+        found: dict[_Key, _Part] = {}
+        missing: dict[bool, list[_Key]] = {False: [], True: []}
+        for key in keys:
+            if key in self._parts:
+                self._parts.move_to_end(key)
+                found[key] = self._parts[key]
+            else:
+                missing[key.after_space].append(key)
+        for after_space, some in missing.items():
+            texts = [self._written(key) for key in some]
+            encoded = self.tokens.following(texts) if after_space else self.tokens.first(texts)
+            for key, tokens in zip(some, encoded, strict=True):
+                ids = np.asarray(tokens, np.int32)
+                blank = self._blank(key.text, ids) if key.role is _Role.FILL else -1
+                self._parts[key] = found[key] = _Part(ids, blank)
+        while len(self._parts) > _CACHED_PARTS:
+            self._parts.popitem(last=False)
+        return found
+
+    def _written(self, key: _Key) -> str:
+        """Return what the tokenizer is given for a part."""
+        text = self._with_mask(key.text) if key.role is _Role.FILL else self.tokens.as_text(key.text)
+        return text.lstrip() if key.after_space else text
+
+
+def window_of(tokenizer: Any, config: Any) -> int:
+    """Return the longest sequence, in tokens, that a model reads; 0 where no limit is known."""
+    limits = [tokenizer.model_max_length]
+    positions = getattr(config, "max_position_embeddings", None)
+    if isinstance(positions, int) and positions > 0:
+        offset = config.pad_token_id + 1 if config.model_type in _OFFSET_FAMILIES else 0
+        limits.append(positions - offset)
+    return min((int(limit) for limit in limits if 0 < limit < _NO_LIMIT), default=0)
+
+
+def pad(rows: Sequence[Ids], *, pad_id: int, left: bool = False) -> Padded:
+    """Put rows of ids into one matrix, filled up at the right (or left) with the padding token."""
+    lengths = np.array([len(row) for row in rows])[:, None]
+    width = int(lengths.max())
+    ids = np.full((len(rows), width), pad_id, np.int64)
+    places = np.arange(width)
+    attention = (places >= width - lengths if left else places < lengths).astype(np.int64)
+    for index, row in enumerate(rows):
+        ids[index, width - len(row) if left else 0 :][: len(row)] = row
+    return Padded(ids=ids, attention=attention)
+
+
+def _quote(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:55]} … {text[-22:]}")

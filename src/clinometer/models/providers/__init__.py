@@ -1,0 +1,1 @@
+"""Who opens a model by its name."""

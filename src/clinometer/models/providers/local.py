@@ -1,0 +1,319 @@
+"""Opens the models that run here, on torch and transformers: built-in names, folders and hub ids.
+
+Torch and transformers are imported when a model is opened, not before: the core of Clinometer does without them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from clinometer.errors import ModelError, reason
+from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
+from clinometer.models.files import WEIGHTS, WEIGHTS_INDEX
+from clinometer.types import ModelKind, ModelSpec
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PretrainedConfig
+
+    from clinometer.models.protocols import Model
+
+# What the extra `local` installs; sentencepiece is missed only by the few tokenizers that need it.
+_PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "huggingface_hub")
+
+# What is fetched from the hub. Pickled weights are never fetched; Python files only with the user's permission.
+_HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.tiktoken", "*.jinja"]
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt")
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+# The adapter of each kind, in the room `local`, and what it can be asked.
+_ADAPTERS: dict[ModelKind, tuple[str, str]] = {
+    "masked": ("masked", "MaskedModel"),
+    "permuted": ("masked", "PermutedModel"),
+    "causal": ("causal", "CausalModel"),
+    "classifier": ("classifier", "ClassifierModel"),
+    "encoder": ("encoder", "EncoderModel"),
+    "chat": ("causal", "ChatModel"),
+}
+CAPABILITIES: dict[ModelKind, tuple[str, ...]] = {
+    "masked": ("fill",),
+    "permuted": ("fill",),
+    "causal": ("next_word", "sample", "log_likelihood"),
+    "classifier": ("classify",),
+    "encoder": ("embed",),
+    "chat": ("ask",),
+}
+
+# How an architecture's name ends tells its head; the first that fits decides.
+_ENDINGS: dict[tuple[str, ...], ModelKind] = {
+    ("XLNetLMHeadModel",): "permuted",
+    ("ForMaskedLM", "BertForPreTraining", "AlbertForPreTraining"): "masked",
+    ("ForCausalLM", "LMHeadModel"): "causal",
+    ("ForSequenceClassification",): "classifier",
+    ("Model",): "encoder",
+}
+# BART's published files name the bare model; its head is tied to the embeddings, so nothing is missing.
+_BART = ("BartModel", "BartForConditionalGeneration")
+_EXPECTED = (
+    "…ForMaskedLM, XLNetLMHeadModel, …ForCausalLM, …LMHeadModel, …ForSequenceClassification or a bare …Model"
+)
+
+
+@final
+class BuiltInModels:
+    """The provider of the built-in models: weights that come inside packages."""
+
+    name = "built-in models"
+
+    def claims(self, name: str) -> bool:
+        """Tell whether a name begins with `builtin:`."""
+        return name.startswith(PREFIX)
+
+    def check(self, spec: ModelSpec) -> None:
+        """Raise ModelError for a name that is not in the catalogue, and for what is not installed."""
+        model = entry(spec.name)
+        require_packages(spec.name)
+        if model.over:
+            folder_of(spec.name)
+            folder_of(model.over)
+        else:
+            resolve(spec)
+
+    def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Return what models of this kind can be asked."""
+        return CAPABILITIES[entry(spec.name).kind]
+
+    def load(self, spec: ModelSpec, *, device: str) -> Model:
+        """Load the model with the adapter of its kind, or as an adapter over another built-in model."""
+        model = entry(spec.name)
+        require_packages(spec.name)
+        from clinometer.models.local.loading import pick_device
+
+        where = pick_device(device)  # before the model is converted, which takes half a minute
+        if not model.over:
+            return _load_with_adapter(resolve(spec), spec, where)
+        from clinometer.models.local.sentiment import SentimentModel
+
+        return SentimentModel.open(spec, where)
+
+
+@final
+class FolderOrHub:
+    """The provider of folders and hub ids. It is asked last, and claims every name that is left."""
+
+    name = "folder or hub"
+
+    def claims(self, name: str) -> bool:
+        """Claim every name; `check` says what is wrong with one that is neither a folder nor on the hub."""
+        return True
+
+    def check(self, spec: ModelSpec) -> None:
+        """Raise ModelError for a model that is not there or cannot be loaded safely."""
+        resolve(spec)
+
+    def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Return what the architecture in config.json can be asked."""
+        return CAPABILITIES[kind_of(resolve(spec))]
+
+    def load(self, spec: ModelSpec, *, device: str) -> Model:
+        """Load the model with the adapter that its configuration calls for."""
+        source = resolve(spec)
+        from clinometer.models.local.loading import pick_device
+
+        return _load_with_adapter(source, spec, pick_device(device))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSource:
+    """A model's files on this machine, and the configuration read from them."""
+
+    name: str
+    folder: Path
+    config: PretrainedConfig
+
+
+def require_packages(name: str) -> None:
+    """Raise ModelError, with the command to install them, where torch or its companions are not installed."""
+    if absent := absent_packages(*_PACKAGES):
+        raise ModelError(
+            f"{name!r} runs on this machine, for which {', '.join(absent)} {'is' if len(absent) == 1 else 'are'}"
+            ' needed and not installed: pip install "clinometer[local]"'
+        )
+
+
+def resolve(spec: ModelSpec) -> ModelSource:
+    """Find the files of a model and check that they can be loaded safely; nothing is loaded yet."""
+    folder = _folder_of(spec)
+    try:
+        _require_safe_weights(folder, spec.name)
+    except OSError as error:
+        raise ModelError(f"{str(folder)!r} cannot be read: {error.strerror}; make it readable") from error
+    require_packages(spec.name)
+    return ModelSource(name=spec.name, folder=folder, config=_read_config(folder, spec))
+
+
+def kind_of(source: ModelSource) -> ModelKind:
+    """Return which adapter a model needs; the `architectures` field of its config.json decides."""
+    if source.name.startswith(PREFIX):  # the catalogue knows better: a chat model is a causal one by its files
+        return entry(source.name).kind
+    # sentence-transformers leaves the architecture it started from in config.json, even where the head is gone
+    if (source.folder / "modules.json").is_file():
+        return "encoder"
+    architecture = _architecture(source)
+    if source.config.model_type == "bart" and architecture in _BART:
+        return "masked"
+    for endings, kind in _ENDINGS.items():
+        if architecture.endswith(endings):
+            return kind
+    hint = (
+        "; for ELECTRA take the generator, not the discriminator" if source.config.model_type == "electra" else ""
+    )
+    raise ModelError(
+        f"config.json of {source.name!r} names the architecture {architecture!r}; expected {_EXPECTED}{hint}"
+    )
+
+
+def _load_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.device) -> Model:
+    module, adapter = _ADAPTERS[kind_of(source)]
+    room = importlib.import_module(f"clinometer.models.local.{module}")
+    model: Model = getattr(room, adapter).load(source, spec, device)
+    return model
+
+
+def _folder_of(spec: ModelSpec) -> Path:
+    if spec.name.startswith(PREFIX):
+        return folder_of(spec.name)
+    folder = Path(spec.name).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.is_file():
+        raise ModelError(f"{spec.name!r} is a file; give the folder that holds config.json and model.safetensors")
+    if not _HUB_ID.fullmatch(spec.name) or spec.name.startswith("."):
+        raise ModelError(
+            f"no model {spec.name!r}: there is no such folder; give a folder, a hub id such as"
+            " 'google-bert/bert-base-uncased', or a built-in name such as 'builtin:causal'"
+        )
+    return _download(spec)
+
+
+def _download(spec: ModelSpec) -> Path:
+    require_packages(spec.name)
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
+
+    patterns = [*_HUB_FILES, "*.py"] if spec.trust_remote_code else _HUB_FILES
+    try:
+        return Path(snapshot_download(spec.name, allow_patterns=patterns))
+    except LocalEntryNotFoundError as error:
+        why = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else "the hub cannot be reached"
+        raise ModelError(
+            f"no model {spec.name!r}: it is neither a folder here nor in the hub cache, and {why};"
+            " copy the model to this machine and give its folder"
+        ) from error
+    except GatedRepoError as error:
+        raise ModelError(
+            f"the hub gives {spec.name!r} only to people who accept its terms: accept them on its page, then"
+            " `hf auth login`"
+        ) from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise ModelError(
+            f"no model {spec.name!r}: there is no such folder here and no such public model on the hub"
+        ) from error
+    except HfHubHTTPError as error:
+        raise ModelError(f"the hub refused {spec.name!r}: {error}; try again, or give a folder") from error
+
+
+def _require_safe_weights(folder: Path, name: str) -> None:
+    if (folder / "adapter_config.json").exists():  # transformers would fetch and load the model it was made for
+        raise ModelError(
+            f"{name!r} is an adapter (it has adapter_config.json), not a whole model;"
+            " merge it with peft's merge_and_unload(), save the result and give that folder"
+        )
+    if not (folder / "config.json").exists():
+        raise ModelError(
+            f"no model in {name!r}: there is no config.json in that folder;"
+            " expected what save_pretrained() writes: config.json, model.safetensors and the tokenizer"
+        )
+    if any((folder / file).is_file() for file in (WEIGHTS, WEIGHTS_INDEX)):
+        return
+    if named := sorted(path.name for path in folder.glob("*.safetensors") if path.is_file()):
+        raise ModelError(
+            f"no weights for {name!r} under the name that is loaded: found {', '.join(named)};"
+            f" expected {WEIGHTS}, or {WEIGHTS_INDEX} and the parts that it names"
+        )
+    pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLED)
+    found = (
+        f"only pickled weights ({', '.join(pickled)}), which can run code when they are read"
+        if pickled
+        else "none"
+    )
+    raise ModelError(
+        f"no safetensors weights for {name!r}: found {found};"
+        " if you trust it, convert it once and give the new folder:"
+        ' python -c "from transformers import AutoModelForMaskedLM as M, AutoTokenizer as T;'
+        f" [part.from_pretrained({name!r}).save_pretrained('converted') for part in (M, T)]\""
+        " (with AutoModelForCausalLM for a causal model)"
+    )
+
+
+def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
+    from transformers import CONFIG_MAPPING, AutoConfig
+
+    try:
+        raw = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(
+            f"config.json of {spec.name!r} cannot be read: {error.strerror}; make it a readable file"
+        ) from error
+    except ValueError as error:
+        raise ModelError(f"config.json of {spec.name!r} is not JSON: {error}; save the model again") from error
+    fields: dict[str, Any] = raw if isinstance(raw, dict) else {}
+    if fields.get("transformers_weights"):  # transformers would load that file, whatever it is
+        raise ModelError(
+            f"config.json of {spec.name!r} names its own weight file, {fields['transformers_weights']!r};"
+            " expected model.safetensors: rename it, and take transformers_weights out of config.json"
+        )
+    model_type = fields.get("model_type")
+    known = isinstance(model_type, str) and model_type in CONFIG_MAPPING
+    if not known and "auto_map" in fields and not spec.trust_remote_code:
+        raise ModelError(
+            f"{spec.name!r} brings its own Python code, which would be run on this machine;"
+            " read it, and allow it for this model with trust_remote_code if you trust it"
+        )
+    if not known and "auto_map" not in fields:
+        raise ModelError(
+            f"config.json of {spec.name!r} has model_type {model_type!r}, which this transformers does not know;"
+            " upgrade transformers or choose another model"
+        )
+    try:
+        return AutoConfig.from_pretrained(folder, trust_remote_code=spec.trust_remote_code)
+    except Exception as error:  # a wrong value makes transformers raise anything
+        raise ModelError(
+            f"config.json of {spec.name!r} has a value that transformers refuses ({reason(error)});"
+            " correct it, or save the model again"
+        ) from error
+
+
+def _architecture(source: ModelSource) -> str:
+    named: object = source.config.architectures
+    match named:
+        case [str(first), *_]:
+            return first
+        case None | []:
+            found = "names no architecture"
+        case _:
+            found = f"has {named!r} as architectures, which is not a list of names"
+    raise ModelError(
+        f'config.json of {source.name!r} {found}; expected "architectures": [one name], with {_EXPECTED}'
+    )

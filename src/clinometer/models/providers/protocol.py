@@ -1,0 +1,83 @@
+"""A provider opens the models whose names belong to it. No torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, final, runtime_checkable
+
+from clinometer.errors import ModelError
+from clinometer.models.protocols import Model
+from clinometer.types import ModelSpec
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """Opens the models whose names it claims; docs/extending.md walks through one.
+
+    Another package adds a provider by an entry point of the group `clinometer.models`: the provider itself, or a
+    class or function without arguments that returns one.
+    """
+
+    @property
+    def name(self) -> str:
+        """What to call the provider when something is wrong with it."""
+        ...
+
+    def claims(self, name: str) -> bool:
+        """Tell whether a model of this name belongs here; asked of every name, so it must be quick."""
+        ...
+
+    def check(self, spec: ModelSpec) -> None:
+        """Raise ModelError or DataError for a model that cannot be opened; loads no weights."""
+        ...
+
+    def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Return what the model can be asked (the values of `protocols.METHODS`); loads no weights."""
+        ...
+
+    def load(self, spec: ModelSpec, *, device: str) -> Model:
+        """Return the model, ready to answer; `info.name` is the name by which it was asked for."""
+        ...
+
+
+@final
+class GivenModels:
+    """The provider of models that are already in memory: each is known by the name in its `info`.
+
+    >>> from clinometer.models.fake import FakeModel
+    >>> from clinometer.types import ModelSpec
+    >>> given = GivenModels([FakeModel(answer=print, name="mine")])
+    >>> given.claims("mine"), given.claims("gpt2"), given.capabilities(ModelSpec(name="mine"))
+    (True, False, ('fill',))
+    """
+
+    name = "given models"
+
+    def __init__(self, models: Iterable[Model]) -> None:
+        self._models: dict[str, Model] = {}
+        for model in models:
+            if not hasattr(model, "info"):
+                raise ModelError(
+                    f"{model!r} is not a model; give a name, a ModelSpec or an adapter, and wrap a function that"
+                    " scores texts in clinometer.models.callable_scorer.CallableScorer"
+                )
+            # one name for two of them would let one answer for both
+            if self._models.setdefault(model.info.name, model) is not model:
+                raise ModelError(
+                    f"two models in memory are named {model.info.name!r}; give each a name of its own"
+                )
+
+    def claims(self, name: str) -> bool:
+        """Tell whether a model of that name is in memory."""
+        return name in self._models
+
+    def check(self, spec: ModelSpec) -> None:
+        """Accept every model: it is there already."""
+
+    def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Return what the model offers."""
+        return self._models[spec.name].info.capabilities
+
+    def load(self, spec: ModelSpec, *, device: str) -> Model:
+        """Return the model itself, wherever it runs."""
+        return self._models[spec.name]
