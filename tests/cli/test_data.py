@@ -13,8 +13,8 @@ import time
 import pytest
 
 from clinometer.data import read_human_stereotypes
-from clinometer.data.datasets import DATASETS
 from clinometer.data.suggestions import ENGINES
+from clinometer.data.user_folder import DATASETS
 from clinometer.errors import DataError
 from tests.local_server import Script, serve
 from tests.suggestion_server import answering, asked

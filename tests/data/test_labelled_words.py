@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clinometer.data import load_card, packaged, read_csv
-from clinometer.data.labelled_words import (
+from clinometer.data.sentiment_lexicons import (
     load_neutral_words,
     read_labelled_words,
     read_mpqa,

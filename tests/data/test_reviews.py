@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinometer.data import reviews as module
-from clinometer.data.hub_reviews import fetch_hub_reviews
-from clinometer.data.reviews import Review, choose_reviews, package_reviews, read_reviews
+from clinometer.data.reviews import Review, choose_reviews, fetch_hub_reviews, package_reviews, read_reviews
 from clinometer.errors import DataError
 
 PAPERS_MIX = Path(os.environ.get("CLINOMETER_TEST_DATA", "nowhere")) / "reviews" / "reviews.csv"

@@ -23,7 +23,7 @@ def get_reviews(
     negative: Annotated[str, typer.Option(help="The label of negative reviews; others are left out.")] = "0",
 ) -> None:
     """Write the positive and negative reviews of a hub dataset to a CSV file; needs the extra `hub`."""
-    from clinometer.data.hub_reviews import fetch_hub_reviews
+    from clinometer.data.reviews import fetch_hub_reviews
 
     count = fetch_hub_reviews(
         name,

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from clinometer.data.sentences import split_sentences
+from clinometer.data.wording import split_sentences
 from clinometer.errors import DataError
 
 _HEADING = re.compile(r"\s*= (?P<title>[^=\s]|[^=\s].*[^=\s]) =\s*")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from clinometer.data.fairness import Attribute
+from clinometer.data.attributes import Attribute
 from clinometer.data.wording import article_of
 
 _POSSESSIVE = "his"
@@ -61,7 +61,7 @@ def counterfactual(text: str, attribute: Attribute, a: str, b: str, *, articles:
         articles: whether "a" or "an" right before a replaced token follows the new word; the paper's definition
             leaves all other words as they are, `articles=False` does so to the letter.
 
-    >>> from clinometer.data.fairness import load_attribute
+    >>> from clinometer.data.attributes import load_attribute
     >>> occupation = load_attribute("occupation")
     >>> counterfactual("A nurse met two nurses, and a Nurse's friend.", occupation, "nurse", "accountant")
     "An accountant met two accountants, and an Accountant's friend."
@@ -98,7 +98,7 @@ def find_values(text: str, attribute: Attribute) -> tuple[str, ...]:
     A value occurs where one of its sensitive tokens does, found as `counterfactual` finds it. Tokens that several
     values share (the pronouns of all male names) do not say which of them occurs and are not looked for.
 
-    >>> from clinometer.data.fairness import load_attribute
+    >>> from clinometer.data.attributes import load_attribute
     >>> find_values("Italy played Iran; Iranian and Danish fans met.", load_attribute("country"))
     ('Iran', 'Italy')
     """
@@ -112,7 +112,7 @@ def find_values(text: str, attribute: Attribute) -> tuple[str, ...]:
 def first_mention(text: str, attribute: Attribute) -> Mention | None:
     """Return the first place where a value of an attribute is mentioned, found as `find_values` finds it.
 
-    >>> from clinometer.data.fairness import load_attribute
+    >>> from clinometer.data.attributes import load_attribute
     >>> first_mention("Iranian fans met in Italy and Chile.", load_attribute("country"))
     Mention(value='Italy', start=20, end=25)
     """
@@ -122,7 +122,7 @@ def first_mention(text: str, attribute: Attribute) -> Mention | None:
 def mention_finder(attribute: Attribute) -> Callable[[str], Iterator[Mention]]:
     """Return a function that yields every mention in a text, in order; for many texts, as it is built once.
 
-    >>> from clinometer.data.fairness import load_attribute
+    >>> from clinometer.data.attributes import load_attribute
     >>> mentions = mention_finder(load_attribute("occupation"))
     >>> [each.value for each in mentions("Two nurses and a baker's nurse")]
     ['nurse', 'baker', 'nurse']
@@ -142,7 +142,7 @@ def substitutes(attribute: Attribute) -> dict[str, frozenset[str]]:
 
     One substitution after the other is meant: "him" becomes "her", and "her" may become "his".
 
-    >>> from clinometer.data.fairness import load_attribute
+    >>> from clinometer.data.attributes import load_attribute
     >>> sorted(substitutes(load_attribute("country"))["Chile"])[:3]
     ['Chile', 'Denmark', 'Finland']
     """

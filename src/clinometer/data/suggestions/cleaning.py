@@ -19,11 +19,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from clinometer.data.files import packaged
-from clinometer.data.human_stereotypes import MULTIPLE
-from clinometer.data.suggestions.engines import get_engine
-from clinometer.data.suggestions.journal import Entry
-from clinometer.data.tables import read_toml
+from clinometer.data.files import packaged, read_toml
+from clinometer.data.stereotypes_data import MULTIPLE
+from clinometer.data.suggestions.asking import get_engine
+from clinometer.data.suggestions.collection import Entry
 
 Keep = Literal["yes", "no", ""]  # "": a person must judge
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from clinometer.data.files import Source
-from clinometer.data.human_stereotypes import COLUMNS, MULTIPLE, HumanStereotype
+from clinometer.data.files import Source, read_csv
+from clinometer.data.stereotypes_data import COLUMNS, MULTIPLE, HumanStereotype
 from clinometer.data.suggestions.cleaning import Candidate
-from clinometer.data.tables import read_csv
 from clinometer.errors import DataError
 
 _SHEET = (

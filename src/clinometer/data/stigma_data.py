@@ -1,13 +1,12 @@
-"""The conditions of the stigma audit, worded so that they fit into its sentences."""
+"""What the stigma audit reads: conditions, the sentences about them, and the attitude that words express."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast, get_args
 
-from clinometer.data.files import Source, packaged
-from clinometer.data.tables import CsvRow, read_csv
+from clinometer.data.files import CsvRow, Source, check_keys, packaged, read_csv, read_toml, unescaped
 from clinometer.errors import DataError
 
 Verb = Literal["be", "have"]
@@ -208,3 +207,155 @@ def _check_sides(source: Source, conditions: Sequence[Condition]) -> None:
     if set(sides.values()) != {True, False}:
         missing = "stigmatized = no" if True in sides.values() else "stigmatized = yes"
         raise DataError(f"'{source}' has no row with {missing}; expected both, or nothing can be compared")
+
+
+Wording = Literal["paper", "published"]
+
+_SINGULAR, _PLURAL = "{condition}", "{conditions}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocialPrompt:
+    """A first-person sentence about meeting "someone who {condition}", with a blank for the attitude."""
+
+    template: str
+    distance: str  # which of the seven events of the Social Distance Scale
+    text: str
+
+    @property
+    def baseline(self) -> str:
+        """The sentence about someone of whom nothing is said."""
+        return _without_condition(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BleachedPrompt:
+    """A statement that says next to nothing beside "people who {conditions}", for classifiers."""
+
+    template: str
+    text: str
+
+    @property
+    def baseline(self) -> str:
+        """The statement about people of whom nothing is said."""
+        return _without_condition(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleQuestion:
+    """A question of the Social Distance Scale; the place of an answer in `options` is its score."""
+
+    distance: str
+    text: str
+    options: tuple[str, ...]
+
+    @property
+    def baseline(self) -> str:
+        """The question about someone of whom nothing is said."""
+        return _without_condition(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """Everything that the audit asks, before a condition is put in."""
+
+    social: tuple[SocialPrompt, ...]  # 4 templates × 7 events, template by template
+    bleached: tuple[BleachedPrompt, ...]  # 2
+    questions: tuple[ScaleQuestion, ...]  # 7
+
+
+def load_prompts(*, wording: Wording = "paper") -> Prompts:
+    """Return the paper's prompts; `wording="published"` says "likely and unlikely", as the authors' files do.
+
+    >>> prompts = load_prompts()
+    >>> len(prompts.social), len(prompts.bleached), len(prompts.questions)
+    (28, 2, 7)
+    >>> prompts.social[11].baseline
+    'I would say it is [MASK] for me to have my children marry someone.'
+    """
+    source = packaged("stigma", "prompts.toml")
+    table = read_toml(source, keys=("templates", "distances", "bleached", "scale"))
+    for entry in table["templates"]:
+        check_keys(f"'{source}': templates", entry, keys=("name", "text"), optional=("published",))
+    return Prompts(
+        social=tuple(
+            SocialPrompt(
+                template=template["name"],
+                distance=distance["name"],
+                text=_template_text(template, wording).replace("{event}", distance["event"]),
+            )
+            for template in table["templates"]
+            for distance in table["distances"]
+        ),
+        bleached=tuple(BleachedPrompt(template=each["name"], text=each["text"]) for each in table["bleached"]),
+        questions=tuple(
+            ScaleQuestion(distance=each["name"], text=each["question"], options=tuple(table["scale"]["options"]))
+            for each in table["distances"]
+        ),
+    )
+
+
+def fill_prompt(prompt: SocialPrompt | BleachedPrompt | ScaleQuestion, condition: Condition) -> str:
+    """Return the sentence about one condition, its verb in the number and tense that it needs.
+
+    >>> from clinometer.data.stigma_data import load_conditions
+    >>> homeless = next(each for each in load_conditions() if each.name == "homeless")
+    >>> prompts = load_prompts()
+    >>> fill_prompt(prompts.social[14], homeless)
+    'It is [MASK] for me to rent a room in my home to someone who is homeless.'
+    >>> fill_prompt(prompts.bleached[0], homeless)
+    'They are people who are homeless.'
+    """
+    return prompt.text.replace(_SINGULAR, condition.singular_clause).replace(_PLURAL, condition.plural_clause)
+
+
+def _template_text(template: dict[str, Any], wording: Wording) -> str:
+    text: str = template.get("published", template["text"]) if wording == "published" else template["text"]
+    return text
+
+
+def _without_condition(text: str) -> str:
+    return text.replace(f" who {_SINGULAR}", "").replace(f" who {_PLURAL}", "")
+
+
+Rating = Literal["positive", "negative", "neutral", "irrelevant"]
+RATINGS: tuple[Rating, ...] = get_args(Rating)
+
+_PUBLISHED: Mapping[str, Rating] = {rating[:3]: rating for rating in RATINGS}  # POS, NEG, NEU, IRR
+
+
+def load_attitudes() -> Mapping[str, Rating]:
+    """Return our own ratings by lower-case word.
+
+    >>> attitudes = load_attitudes()
+    >>> attitudes["unlikely"], attitudes["easy"], attitudes["similar"], attitudes["about"]
+    ('negative', 'positive', 'neutral', 'irrelevant')
+    """
+    return read_attitudes(packaged("stigma", "attitudes.csv"))
+
+
+def read_attitudes(source: Source) -> Mapping[str, Rating]:
+    """Return the ratings of a file: CSV with `word,rating`, or the authors' `word,label` with POS, NEG, NEU, IRR.
+
+    Other columns, such as those of the raters, are passed over. Words are lower-cased; one that stands there twice
+    ("Likely" and "likely") must have the same rating both times.
+    """
+    rows = read_csv(source, columns=("word",), optional=("rating", "label"), others=True)
+    column = "rating" if any(row.values["rating"] for row in rows) else "label"
+    if column == "label" and not any(row.values["label"] for row in rows):
+        raise DataError(f"'{source}' has no rating in any row; expected the columns word,rating or word,label")
+    ratings: dict[str, Rating] = {}
+    lines: dict[str, int] = {}
+    for row in rows:
+        word = unescaped(row.text("word")).lower()
+        if len(word.split()) != 1:
+            raise row.error(f"'{word}'", "a single word: models are asked for one word")
+        rating = (
+            cast(Rating, row.choice("rating", RATINGS))
+            if column == "rating"
+            else _PUBLISHED[row.choice("label", _PUBLISHED)]
+        )
+        if ratings.setdefault(word, rating) != rating:
+            raise row.error(f"'{word}' is {rating} here and {ratings[word]} in line {lines[word]}", "one rating")
+        lines.setdefault(word, row.line)
+    return ratings

@@ -1,4 +1,4 @@
-"""Fairness specifications of the counterfactual audit: an attribute's values, subgroups and templates."""
+"""Sensitive attributes of the counterfactual audit: their values, subgroups and templates."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clinometer.data.files import Source, packaged
-from clinometer.data.tables import check_keys, read_toml
+from clinometer.data.files import Source, check_keys, packaged, read_toml
 from clinometer.data.wording import fill_fields, with_article
 from clinometer.errors import DataError, nearest
 
