@@ -57,7 +57,7 @@ from clinometer.data.stigma_data import (
     read_conditions,
     read_published_conditions,
 )
-from clinometer.data.substitution import Mention, counterfactual, find_values, first_mention
+from clinometer.data.substitution import Mention, counterfactual, find_values, mention_finder
 from clinometer.data.wording import split_sentences
 
 __all__ = [
@@ -95,7 +95,6 @@ __all__ = [
     "fill_prompt",
     "fill_template",
     "find_values",
-    "first_mention",
     "frame_finder",
     "load_attitudes",
     "load_attribute",
@@ -109,6 +108,7 @@ __all__ = [
     "load_templates",
     "load_verbalizer",
     "match_groups",
+    "mention_finder",
     "packaged",
     "read_attitudes",
     "read_attribute",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from clinometer.data.files import Source, check_keys, packaged, read_csv, read_toml
+from clinometer.data.wording import check_fields
 from clinometer.errors import DataError, nearest
 from clinometer.types import MASK
 
@@ -21,7 +21,7 @@ class Occupation:
     name: str
     percent_female: float
     winobias: bool = False  # one of the 20 + 20 occupations of WinoBias
-    article: str = ""  # "a" or "an"; "": by the spelling of the name
+    article: str = ""  # "a" or "an"; "": guessed from the spelling
 
     @property
     def dominance(self) -> Gender:
@@ -53,11 +53,9 @@ def read_occupations(source: Source) -> tuple[Occupation, ...]:
     occupations = []
     for row in read_csv(source, columns=("occupation", "percent_female"), optional=("article",)):
         name = row.text("occupation")
-        if name.lower() in lines:
-            raise row.error(f"'{name}' again (first in line {lines[name.lower()]})", "each occupation once")
+        row.check_new(name, lines, "each occupation once")
         if "[" in name or "\n" in name:
             raise row.error(f"occupation {name!r}", "a plain name, without brackets or line breaks")
-        lines[name.lower()] = row.line
         percent = row.number("percent_female", low=0, high=100)
         if percent == 50:
             raise row.error(
@@ -66,7 +64,7 @@ def read_occupations(source: Source) -> tuple[Occupation, ...]:
         article = row.choice("article", ("", "a", "an"))
         occupations.append(Occupation(name=name, percent_female=percent, article=article))
     if len(occupations) < 2:
-        raise DataError(f"'{source}' has one occupation; expected at least two, or nothing can be compared")
+        raise DataError(f"'{source}' has one occupation; expected at least two to compare")
     return tuple(occupations)
 
 
@@ -89,11 +87,9 @@ def read_verbalizer(source: Source) -> Verbalizer:
     words: dict[str, Gender] = {}
     for row in read_csv(source, columns=("word", "gender"), optional=("group", "reason")):
         word = row.text("word").lower()
-        if word in lines:
-            raise row.error(f"'{word}' again (first in line {lines[word]})", "each word once, whatever its case")
+        row.check_new(word, lines, "each word once, whatever its case")
         if len(word.split()) != 1:
             raise row.error(f"'{word}'", "a single word: models are asked for one word")
-        lines[word] = row.line
         words[word] = "female" if row.choice("gender", ("female", "male")) == "female" else "male"
     for gender in ("female", "male"):
         if gender not in words.values():
@@ -110,7 +106,7 @@ class Kind:
 
     name: str
     knowledge: str
-    expected: Expected  # what the paper expects of the margin between the genders
+    expected: Expected  # how the paper expects the margin between the genders to change
 
     @property
     def has_background(self) -> bool:
@@ -120,7 +116,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentences:
-    """The two forms of the prompt, and the base with the nine kinds of knowledge, in the paper's order."""
+    """The two forms of the prompt, and the kinds of knowledge: the base, then the paper's nine in its order."""
 
     blank: str  # for models that fill a blank
     prefix: str  # for models that continue a text
@@ -164,28 +160,19 @@ def read_sentences(source: Source) -> Sentences:
             raise DataError(
                 f"{where}: expected = {kind['expected']!r}; {nearest(kind['expected'], get_args(Expected))}"
             )
-        _check_fields(where, kind["knowledge"])
+        check_fields(where, kind["knowledge"], FIELDS)
     names = [kind["name"] for kind in kinds]
     if not kinds or names[0] != "base" or kinds[0]["knowledge"]:
         raise DataError(f"'{source}': the first kind must be named 'base' and have no knowledge")
     if len(kinds) < 2:
-        raise DataError(f"'{source}': there is no kind beside the base; add a [[kinds]] entry")
+        raise DataError(f"'{source}': there is no kind but the base; add a [[kinds]] entry")
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"'{source}': the kind {repeated[0]!r} stands there twice; name it once")
+        raise DataError(f"'{source}': the kind {repeated[0]!r} appears twice; expected each once")
     for key in ("blank", "prefix"):
         text = table[key]
         if not isinstance(text, str) or not any(field in text for field in _TARGET):
             raise DataError(f"'{source}': {key} = {text!r}; expected a text with {' or '.join(_TARGET)}")
-        _check_fields(f"'{source}': {key}", text)
+        check_fields(f"'{source}': {key}", text, FIELDS)
     if table["blank"].count(MASK) != 1:
         raise DataError(f"'{source}': blank = {table['blank']!r}; expected a text with one {MASK}")
     return Sentences(blank=table["blank"], prefix=table["prefix"], kinds=tuple(Kind(**kind) for kind in kinds))
-
-
-def _check_fields(where: str, text: str) -> None:
-    """Raise DataError for a {field} that does not exist, or a brace that stands alone."""
-    for field in re.findall(r"{([^{}]*)}", text):
-        if field not in FIELDS:
-            raise DataError(f"{where}: no field {{{field}}}; {nearest(field, FIELDS)}")
-    if re.search(r"[{}]", re.sub(r"{[^{}]*}", "", text)):
-        raise DataError(f"{where}: a brace stands alone in {text!r}; expected {{field}}")

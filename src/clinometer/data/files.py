@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib.util
 import io
 import lzma
 import os
 import re
+import secrets
 import tomllib
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from clinometer.errors import DataError, nearest
 
@@ -28,6 +31,13 @@ Source = str | os.PathLike[str] | Traversable
 def packaged(*parts: str) -> Traversable:
     """Return a file that comes with the package, for example `packaged("counterexamples", "card.toml")`."""
     return package_files("clinometer.data").joinpath(*parts)
+
+
+def package_folder(name: str) -> Path | None:
+    """Return the folder of an installed package without running the package's code; None where it is missing."""
+    found = importlib.util.find_spec(name)
+    folders = list(found.submodule_search_locations or ()) if found else []
+    return Path(folders[0]) if folders else None
 
 
 def read_text(source: Source) -> str:
@@ -74,7 +84,7 @@ def _unpacked(source: Source, raw: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvRow:
-    """One record of a CSV file, and the line on which it ends."""
+    """One row of a CSV file, and the line on which it ends."""
 
     source: Source
     line: int
@@ -108,6 +118,12 @@ class CsvRow:
             raise self.error(f"{column} '{self.values[column]}'", f"a number from {low:g} to {high:g}")
         return value
 
+    def check_new(self, name: str, lines: dict[str, int], expected: str) -> None:
+        """Raise where an earlier row has the same name, whatever its case; `lines` remembers the line of each."""
+        if name.lower() in lines:
+            raise self.error(f"'{name}' again (first in line {lines[name.lower()]})", expected)
+        lines[name.lower()] = self.line
+
 
 def read_csv(
     source: Source,
@@ -117,10 +133,10 @@ def read_csv(
     others: bool = False,
     delimiter: str = ",",
 ) -> tuple[CsvRow, ...]:
-    """Return the records of a comma-separated file, or a tab-separated one, whose first line names its columns.
+    """Return the rows of a comma- or tab-separated file whose first line names its columns.
 
-    All of `columns` must be there, in any order; an `optional` one that is not there reads as ""; any other is an
-    error, unless `others` lets it pass. Spaces around a value are dropped; blank lines are skipped.
+    All of `columns` must be present, in any order; a missing `optional` one reads as ""; any other is an error
+    unless `others` allows it. Spaces around a value are dropped; blank lines are skipped.
     """
     reader = csv.reader(io.StringIO(read_text(source), newline=""), strict=True, delimiter=delimiter)
     separated = "tab" if delimiter == "\t" else "comma"
@@ -135,7 +151,7 @@ def read_csv(
             f"'{source}', line {reader.line_num}: {error}; expected {separated}-separated values"
         ) from None
     if not records:
-        raise DataError(f"'{source}' holds only separators; expected a first line '{','.join(columns)}'")
+        raise DataError(f"'{source}' contains only separators; expected a first line '{','.join(columns)}'")
     (header_line, header), *body = records
     _check_header(source, header_line, header, columns, optional, separated, others=others)
     if not body:
@@ -177,7 +193,7 @@ def _check_header(
                 continue
             raise DataError(f"{where}: unknown column '{column}'; {nearest(column, valid)}")
         if header.count(column) > 1:
-            raise DataError(f"{where}: column '{column}' stands twice; expected each once")
+            raise DataError(f"{where}: column '{column}' appears twice; expected each once")
 
 
 def read_toml(source: Source, *, keys: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
@@ -191,7 +207,7 @@ def read_toml(source: Source, *, keys: Sequence[str], optional: Sequence[str] = 
 
 
 def check_keys(where: str, table: Mapping[str, Any], *, keys: Sequence[str], optional: Sequence[str] = ()) -> None:
-    """Raise DataError unless the table has all of `keys` and nothing besides them and `optional`."""
+    """Raise DataError unless the table has all of `keys`, and no others but the `optional` ones."""
     for key in table:
         if key not in keys and key not in optional:
             raise DataError(f"{where}: unknown key '{key}'; {nearest(key, [*keys, *optional])}")
@@ -201,12 +217,12 @@ def check_keys(where: str, table: Mapping[str, Any], *, keys: Sequence[str], opt
 
 
 # A spreadsheet runs what begins with = + - @ (also in full width), turns true and false into TRUE and FALSE, and
-# 3-4 or 1e5 into a date or another number. An apostrophe in front makes each of them text.
+# 3-4 or 1e5 into a date or another number. An apostrophe in front keeps each of them as text.
 _CHANGED = re.compile(r"[=+\-@\uff1d\uff0b\uff0d\uff20'\d]|(true|false)$", re.IGNORECASE)
 
 
 def escaped(text: str) -> str:
-    """Return the text for a cell, with an apostrophe in front where a spreadsheet would run or change it.
+    """Return the text for a spreadsheet cell, with an apostrophe in front where it would be run or changed.
 
     >>> escaped("=1+1"), escaped("true"), escaped("easy"), escaped("'tis")
     ("'=1+1", "'true", 'easy', "''tis")
@@ -215,7 +231,7 @@ def escaped(text: str) -> str:
 
 
 def unescaped(cell: str) -> str:
-    """Return the text of a cell that `escaped` made; an apostrophe of the writer's own stays.
+    """Return the text of a cell that `escaped` made; an apostrophe that the writer typed stays.
 
     >>> unescaped("'=1+1"), unescaped("''tis"), unescaped("'tis"), unescaped("easy")
     ('=1+1', "'tis", "'tis", 'easy')
@@ -232,9 +248,23 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return file.getvalue()
 
 
+@contextmanager
+def write_whole(path: Path) -> Iterator[IO[str]]:
+    """Open a text file that takes its place only when complete; after a failure, an older file is still there."""
+    temporary = path.with_name(f".unfinished-{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "x", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What a reader must know about packaged data before trusting it."""
+    """Where packaged data comes from, and on what terms it may be used."""
 
     title: str
     source: str
@@ -254,5 +284,5 @@ def load_card(folder: str) -> Card:
     table = read_toml(file, keys=fields)
     for field in fields:
         if not isinstance(table[field], str) or not table[field].strip():
-            raise DataError(f"'{file}': {field} is not a text; expected a sentence")
+            raise DataError(f"'{file}': {field} is not text; expected a sentence")
     return Card(**{field: table[field].strip() for field in fields})

@@ -20,21 +20,21 @@ _ARTICLE = re.compile(r"(?<!\w)an? $")
 @dataclass(frozen=True, slots=True)
 class _Search:
     template: str
-    piece: str  # what every match holds: one quick look for it spares most searches
+    piece: str  # part of every match: looking for it first saves most searches
     pattern: re.Pattern[str]
 
 
 def template_finder(attribute: Attribute, templates: Sequence[str] | None = None) -> Callable[[str], str | None]:
-    """Return a function that names the longest template that stands in a text, filled with any value, or None.
+    """Return a function that names the longest template that a text contains, filled with any value, or None.
 
-    A filled template is looked for anywhere in the text, at the bounds of words; capitals and the kind and amount
-    of white space do not matter. It is found with every value's words, and with the wrong article or another's
-    pronoun, too: "Emma said he feels" becomes a filled template where Emma is replaced by Jake. So a text without
-    any has none after a substitution either, and no beginning of such a text, up to the end of a word, has one.
+    A filled template may be anywhere in the text, at word boundaries; capitals and white space do not matter. It
+    is found with every value's words, even with the wrong article or another value's pronoun: "Emma said he feels"
+    becomes a filled template when Emma is replaced by Jake. So a text without a template has none after a
+    substitution either, nor has any beginning of it that ends with a whole word.
 
     Args:
         attribute: whose values they are.
-        templates: the templates of the evaluation; None: those of the attribute.
+        templates: the templates of the evaluation; by default those of the attribute.
 
     >>> from clinometer.data.attributes import load_attribute
     >>> template_in = template_finder(load_attribute("country"))
@@ -46,7 +46,7 @@ def template_finder(attribute: Attribute, templates: Sequence[str] | None = None
     tokens = re.compile(rf"(?<!\w)(?:{_either(in_place)})(?!\w)")
     listed = attribute.templates if templates is None else templates
     found: dict[str, _Search] = {}
-    # the longest first: "{value} is" stands in others, too
+    # the longest first: "{value} is" is also part of others
     for template in sorted(listed, key=len, reverse=True):
         for value in attribute.values:
             expression, piece = _expression(_plain(fill_template(template, value)), tokens, in_place)
@@ -56,10 +56,10 @@ def template_finder(attribute: Attribute, templates: Sequence[str] | None = None
 
 
 def frame_finder(prompts: Sequence[str]) -> Callable[[str], str | None]:
-    """Return a function that names the first prompt whose frame stands in a text, whatever fills it, or None.
+    """Return a function that names the first prompt whose frame a text contains, whatever fills it, or None.
 
-    For prompts about other groups than the attribute's values: a field or a [MASK] within is one to six words of
-    any kind, and what follows the prompt's last word does not matter. Neither do capitals and white space.
+    For prompts about other groups than the attribute's values: a field or a [MASK] inside matches one to six words
+    of any kind. What follows the prompt's last word does not matter, nor do capitals and white space.
 
     >>> found_in = frame_finder(["Why are {group} so [MASK]?"])
     >>> found_in("He asked why are old nurses  so kind."), found_in("Why are nurses kind?")
@@ -81,13 +81,13 @@ def _first_of(searches: Sequence[_Search]) -> Callable[[str], str | None]:
 
 def _frame(prompt: str) -> _Search:
     parts = [_plain(part) for part in re.split(r"{\w+}|\[MASK\]", prompt)]
-    fixed = [part for part in parts if re.search(r"\w", part)]  # not the question mark behind the last blank
+    fixed = [part for part in parts if re.search(r"\w", part)]  # not the question mark after the last blank
     expression = r" (?:\S+ ){1,6}?".join(map(re.escape, fixed))
     return _Search(prompt, max(fixed, key=len), re.compile(rf"(?<!\w){expression}(?!\w)"))
 
 
 def _expression(filled: str, tokens: re.Pattern[str], in_place: Mapping[str, str]) -> tuple[str, str]:
-    """Return a filled template, its tokens and the articles before them left open, and its longest fixed part."""
+    """Return a filled template as a pattern, open for other tokens and articles, and its longest fixed part."""
     expression, fixed, done = "", [], 0
     for token in tokens.finditer(filled):
         part = filled[done : token.start()]
@@ -123,21 +123,21 @@ class SensitiveSentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitiveSentences:
-    """The sentences to train on, in the order of the corpus, and what became of all others with a mention.
+    """The sentences to train on, in the order of the corpus, and how many others with a mention were left out.
 
     `seen` = the sentences + `repeated` + `too_short` + `too_long` + the sum of `with_template`.
     """
 
     sentences: tuple[SensitiveSentence, ...]
-    documents: int  # how many were looked through
+    documents: int  # how many were read
     seen: int  # sentences with a mention
     repeated: int  # exact copies of an earlier one
     too_short: int
     too_long: int
-    with_template: Mapping[str, int]  # template of the evaluation -> sentences left out because it stands in them
+    with_template: Mapping[str, int]  # template of the evaluation -> sentences that contain it
 
     def require_some(self, attribute: Attribute, *, corpus: str) -> None:
-        """Raise DataError where there is no sentence to train on."""
+        """Raise DataError if there is no sentence to train on."""
         if self.sentences:
             return
         a_value = with_article(attribute.name)
@@ -163,16 +163,16 @@ def sensitive_sentences(
     shortest: int = 20,
     longest: int = 1000,
 ) -> SensitiveSentences:
-    """Collect the sentences that mention a value of the attribute, and leave the evaluation's templates out.
+    """Collect the sentences that mention a value of the attribute, without the evaluation's templates.
 
-    Step 3 of the counterfactual paper (§4) continues training on the part of the corpus that contains any of the
-    sensitive tokens, and never on a template (§5.4). A sentence in which a filled template stands is left out, as
-    `template_finder` finds it: none is in the sentences, nor in what they become by substitution.
+    Step 3 of the counterfactual paper (§4) continues training on the part of the corpus that contains a sensitive
+    token, and never on a template (§5.4). A sentence with a filled template is left out (`template_finder`): there
+    is none in the sentences, nor in what they become by substitution.
 
     Args:
         documents: the texts, read once.
-        attribute: whose values are looked for, as `first_mention` finds them.
-        templates: the templates of the evaluation; None: those of the attribute.
+        attribute: whose values are looked for, as `mention_finder` finds them.
+        templates: the templates of the evaluation; by default those of the attribute.
         prompts: further prompts of the evaluation, about other groups, as `frame_finder` finds them.
         shortest: the fewest characters of a sentence; shorter ones are headings and pieces of lists.
         longest: the most characters; longer ones are tables and lists without full stops.
@@ -194,7 +194,7 @@ def sensitive_sentences(
     for document in documents:
         read += 1
         for line in document.splitlines():
-            if next(mentions(line), None) is None:  # most lines: they need not be split
+            if next(mentions(line), None) is None:  # most lines, which need not be split
                 continue
             for text in split_sentences(line):
                 mention = next(mentions(text), None)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-from clinometer.data.files import Source, packaged, read_csv, read_text, read_toml
+from clinometer.data.files import Source, package_folder, packaged, read_csv, read_text, read_toml
+from clinometer.data.wording import check_fields
 from clinometer.errors import DataError, nearest
 from clinometer.types import MASK
 
@@ -19,7 +18,7 @@ GroupKind = Literal["people", "country"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A social group as the questions name it; its kind says which questions it gets."""
+    """A social group as the questions name it; its kind decides which questions it gets."""
 
     name: str
     category: str
@@ -28,7 +27,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Templates:
-    """Questions with one {group} and one [MASK], where the attribute stands."""
+    """Questions with one {group}, and one [MASK] for the attribute."""
 
     people: tuple[str, ...]
     country: tuple[str, ...]
@@ -51,20 +50,18 @@ def load_groups() -> tuple[Group, ...]:
 def read_groups(source: Source) -> tuple[Group, ...]:
     """Return the groups of a file: CSV with `group,category` and perhaps `kind` (people or country).
 
-    Without a kind, groups of the category "country" are countries and all others people.
+    Without a kind, groups of the category "country" are countries and all others are people.
     """
     lines: dict[str, int] = {}
     groups = []
     for row in read_csv(source, columns=("group", "category"), optional=("kind",)):
         name, category = row.text("group"), row.text("category").lower()
-        if name.lower() in lines:
-            raise row.error(f"'{name}' again (first in line {lines[name.lower()]})", "each group once")
+        row.check_new(name, lines, "each group once")
         for column, value in (("group", name), ("category", category)):
             if re.search(r"[\[\]{}\n]", value):
                 raise row.error(f"{column} {value!r}", "a plain name, without brackets, braces or line breaks")
         if category == "all":
-            raise row.error(f"category {category!r}", "another name: findings call all groups together that")
-        lines[name.lower()] = row.line
+            raise row.error(f"category {category!r}", "another name: findings use it for all groups together")
         given = row.choice("kind", ("people", "country")) if row.values["kind"] else category
         groups.append(Group(name=name, category=category, kind="country" if given == "country" else "people"))
     return tuple(groups)
@@ -95,16 +92,12 @@ def _questions(where: str, listed: Any) -> tuple[str, ...]:
         )
     for number, text in enumerate(listed, start=1):
         entry = f"{where}, entry {number}"
-        for field in re.findall(r"{([^{}]*)}", text):
-            if field != "group":
-                raise DataError(f"{entry}: no field {{{field}}}; {nearest(field, ['group'])}")
+        check_fields(entry, text, ["group"])
         for part in ("{group}", MASK):
             if text.count(part) != 1:
-                raise DataError(f"{entry}: {text.count(part)} times {part} in {text!r}; expected it once")
-        if re.search(r"[{}]", text.replace("{group}", "")):
-            raise DataError(f"{entry}: a brace stands alone in {text!r}; expected {{group}}")
+                raise DataError(f"{entry}: {part} appears {text.count(part)} times in {text!r}; expected it once")
         if text in listed[: number - 1]:
-            raise DataError(f"{entry}: {text!r} stands there twice; expected each question once")
+            raise DataError(f"{entry}: {text!r} appears twice; expected each question once")
     return tuple(listed)
 
 
@@ -129,17 +122,17 @@ class HumanStereotype:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMatch:
-    """Which groups of a data set are which of ours."""
+    """Which groups of a data set correspond to which of ours."""
 
     matched: Mapping[str, str]  # the data set's name -> ours
-    unmatched: tuple[str, ...]  # the data set's names that are none of ours, in the order of the file
+    unmatched: tuple[str, ...]  # the data set's names that we do not have, in the order of the file
 
 
 def read_human_stereotypes(source: Source) -> tuple[HumanStereotype, ...]:
     """Return the rows of a file in the published format: tab-separated, line breaks inside quoted fields.
 
-    Columns: `input`, `target_category`, `target_group`, `completion`, `search_engine`. Values are kept as they
-    stand, without the spaces and line breaks around them; the input must name the group.
+    Columns: `input`, `target_category`, `target_group`, `completion`, `search_engine`. Values are kept as written,
+    without the spaces and line breaks around them; the input must name the group.
     """
     stereotypes = []
     for row in read_csv(source, columns=COLUMNS, delimiter="\t"):
@@ -168,7 +161,7 @@ def read_human_stereotypes(source: Source) -> tuple[HumanStereotype, ...]:
 
 
 def match_groups(stereotypes: Iterable[HumanStereotype], groups: Iterable[Group]) -> GroupMatch:
-    """Tell which groups of the data set are which of ours, whatever their case; the known other spellings count.
+    """Match the groups of a data set with ours, ignoring case and allowing for the known other spellings.
 
     >>> row = HumanStereotype(
     ...     prompt="why are millennials so", group="millennials", category="age", attribute="old", engine="google"
@@ -178,7 +171,7 @@ def match_groups(stereotypes: Iterable[HumanStereotype], groups: Iterable[Group]
     """
     names = [group.name for group in groups]
     ours = {name.lower(): name for name in names}
-    # a spelling that we have ourselves is that group; only then does the other spelling count
+    # our own spelling comes first; the other spelling counts only where we do not have it
     by_spelling = {_spelling(name): name for name in reversed(names)} | ours
     matched: dict[str, str] = {}
     unmatched: dict[str, None] = {}
@@ -215,7 +208,7 @@ Lexicon = Mapping[str, frozenset[str]]  # every covered word, in lower case -> i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmotionLexicon:
-    """Words with their emotions. `complete`: words without any emotion are listed, too."""
+    """Words with their emotions. `complete`: words without any emotion are also listed."""
 
     words: Lexicon
     complete: bool
@@ -223,17 +216,16 @@ class EmotionLexicon:
 
 
 def load_emotions() -> EmotionLexicon:
-    """Return the lexicon that the installed package nrclex carries: only words with at least one emotion.
+    """Return the lexicon of the installed package nrclex: only words with at least one emotion.
 
     Mohammad & Turney, Crowdsourcing a Word-Emotion Association Lexicon (2013); for research use.
     """
-    found = importlib.util.find_spec("nrclex")  # the folder is enough: the package's code is not run
-    folders = list(found.submodule_search_locations or ()) if found else []
-    if not folders:
+    folder = package_folder("nrclex")
+    if folder is None:
         raise DataError(
             "no emotion lexicon: pip install nrclex, or give the full NRC file (clinometer data add nrc PATH)"
         )
-    file = Path(folders[0]) / "data" / "nrc_en.json"
+    file = folder / "data" / "nrc_en.json"
     try:
         listed = json.loads(read_text(file))
     except ValueError as error:
@@ -249,7 +241,7 @@ def load_emotions() -> EmotionLexicon:
 
 
 def read_emotions(source: Source) -> EmotionLexicon:
-    """Read the full NRC file: `word<TAB>emotion<TAB>0 or 1`, ten lines for each word."""
+    """Read the full NRC file: `word<TAB>emotion<TAB>0 or 1`, ten lines per word."""
     labels: dict[str, dict[str, bool]] = {}
     for number, line in enumerate(read_text(source).splitlines(), start=1):
         if not line.strip():
@@ -275,8 +267,8 @@ def read_emotions(source: Source) -> EmotionLexicon:
     words = {word: frozenset(emotion for emotion, on in of.items() if on) for word, of in labels.items()}
     return EmotionLexicon(
         words=words,
-        # a file cut down to the words that have an emotion is no more complete than nrclex
+        # a file with only the words that have an emotion is no more complete than nrclex
         complete=not all(words.values()),
-        # not its path: a run keeps a copy elsewhere, and what it finds must not change with that
+        # not its path: a run keeps a copy elsewhere, and its findings must not depend on that
         source="NRC file",
     )

@@ -11,6 +11,9 @@ from clinometer.errors import DataError
 
 Verb = Literal["be", "have"]
 Tense = Literal["present", "past"]
+Wording = Literal["paper", "published"]
+Rating = Literal["positive", "negative", "neutral", "irrelevant"]
+RATINGS: tuple[Rating, ...] = get_args(Rating)
 
 CATEGORIES = (
     "ethnicity",
@@ -27,12 +30,27 @@ CATEGORIES = (
     "other",
 )
 
+_VERB_FORMS: Mapping[tuple[Verb, Tense], tuple[str, str]] = {  # singular, plural
+    ("be", "present"): ("is", "are"),
+    ("be", "past"): ("was", "were"),
+    ("have", "present"): ("has", "have"),
+    ("have", "past"): ("had", "had"),
+}
+_PUBLISHED_VERBS: dict[str, tuple[Verb, Tense]] = {
+    "be": ("be", "present"),
+    "verb": ("have", "present"),
+    "was": ("be", "past"),
+    "had": ("have", "past"),
+}
+_PUBLISHED_RATINGS: Mapping[str, Rating] = {rating[:3]: rating for rating in RATINGS}  # pos, neg, neu, irr
+_SINGULAR, _PLURAL = "{condition}", "{conditions}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One wording of a condition; those that share `condition` are averaged (the paper's sub-conditions)."""
+    """One wording of a condition; wordings with the same `condition` are averaged (the paper's sub-conditions)."""
 
-    name: str  # of this wording: no other row has it
+    name: str  # of this wording, unique
     verb: Verb
     singular: str  # after "is", "has", "was" or "had"
     plural: str  # after "are", "have", "were" or "had"
@@ -48,13 +66,7 @@ class Condition:
         >>> load_conditions()[18].singular_clause
         'had a movement impairment'
         """
-        verbs = {
-            ("be", "present"): "is",
-            ("be", "past"): "was",
-            ("have", "present"): "has",
-            ("have", "past"): "had",
-        }
-        return f"{verbs[self.verb, self.tense]} {self.singular}"
+        return f"{_VERB_FORMS[self.verb, self.tense][0]} {self.singular}"
 
     @property
     def plural_clause(self) -> str:
@@ -63,13 +75,7 @@ class Condition:
         >>> load_conditions()[18].plural_clause
         'had a movement impairment'
         """
-        verbs = {
-            ("be", "present"): "are",
-            ("be", "past"): "were",
-            ("have", "present"): "have",
-            ("have", "past"): "had",
-        }
-        return f"{verbs[self.verb, self.tense]} {self.plural}"
+        return f"{_VERB_FORMS[self.verb, self.tense][1]} {self.plural}"
 
 
 def load_conditions() -> tuple[Condition, ...]:
@@ -90,8 +96,8 @@ def load_conditions() -> tuple[Condition, ...]:
 def read_conditions(source: Source) -> tuple[Condition, ...]:
     """Return the conditions of a user's file: CSV with `name,verb,singular,stigmatized` and perhaps others.
 
-    `verb` is be or have; `stigmatized` is yes or no. `tense` (present or past) is present, `plural` is as the
-    singular, `condition` is the name and `category` is other where the column is missing or empty.
+    `verb` is be or have; `stigmatized` is yes or no. Where a column is missing or empty, `tense` (present or past)
+    is present, `plural` is the singular, `condition` is the name and `category` is other.
     """
     rows = read_csv(
         source,
@@ -101,10 +107,7 @@ def read_conditions(source: Source) -> tuple[Condition, ...]:
     conditions = []
     lines: dict[str, int] = {}
     for row in rows:
-        name = row.text("name")
-        if name.lower() in lines:
-            raise row.error(f"'{name}' again (first in line {lines[name.lower()]})", "each name once")
-        lines[name.lower()] = row.line
+        row.check_new(row.text("name"), lines, "each name once")
         conditions.append(_condition(row, stigmatized=row.choice("stigmatized", ("yes", "no")) == "yes"))
     _check_sides(source, conditions)
     return tuple(conditions)
@@ -113,9 +116,9 @@ def read_conditions(source: Source) -> tuple[Condition, ...]:
 def read_published_conditions(stigma_csv: Source, non_stigma_csv: Source) -> tuple[Condition, ...]:
     """Return the authors' own wordings from the two files that they published.
 
-    The files spell their columns differently; the stigmatized rows aggregate by `Pachankis_condition`, the others
-    by `Condition_StandardNaming`. "none" as a plural means: as the singular. A category that holds one condition
-    only ("Homeless") is `other`, as in the paper's list.
+    The files name their columns differently; the stigmatized rows aggregate by `Pachankis_condition`, the others
+    by `Condition_StandardNaming`. The plural "none" means: same as the singular. A category with only one
+    condition ("Homeless") is `other`, as in the paper's list.
     """
     stigmatized = read_csv(
         stigma_csv,
@@ -145,14 +148,6 @@ def _condition(row: CsvRow, *, stigmatized: bool) -> Condition:
         category=row.values["category"] or "other",
         stigmatized=stigmatized,
     )
-
-
-_PUBLISHED_VERBS: dict[str, tuple[Verb, Tense]] = {
-    "be": ("be", "present"),
-    "verb": ("have", "present"),
-    "was": ("be", "past"),
-    "had": ("have", "past"),
-}
 
 
 def _published(rows: Iterable[CsvRow], *, verb: str, condition: str, stigmatized: bool) -> tuple[Condition, ...]:
@@ -192,7 +187,7 @@ def _wording(row: CsvRow, column: str) -> str:
     if any(sign in text for sign in "[]{}<>\n"):
         raise row.error(f"{column} {text!r}", "plain words, without brackets or line breaks")
     if text[-1] in ".?!":
-        raise row.error(f"{column} {text!r}", "words without a full stop: the sentence brings its own")
+        raise row.error(f"{column} {text!r}", "words without a full stop: the sentence has its own")
     return text
 
 
@@ -202,16 +197,11 @@ def _check_sides(source: Source, conditions: Sequence[Condition]) -> None:
         if sides.setdefault(each.condition, each.stigmatized) != each.stigmatized:
             raise DataError(
                 f"'{source}': condition '{each.condition}' is stigmatized in one row and not in another; "
-                "give all its rows the same"
+                "expected the same in all its rows"
             )
     if set(sides.values()) != {True, False}:
         missing = "stigmatized = no" if True in sides.values() else "stigmatized = yes"
-        raise DataError(f"'{source}' has no row with {missing}; expected both, or nothing can be compared")
-
-
-Wording = Literal["paper", "published"]
-
-_SINGULAR, _PLURAL = "{condition}", "{conditions}"
+        raise DataError(f"'{source}' has no row with {missing}; expected both, to compare")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,26 +214,26 @@ class SocialPrompt:
 
     @property
     def baseline(self) -> str:
-        """The sentence about someone of whom nothing is said."""
+        """The sentence about someone without a condition."""
         return _without_condition(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BleachedPrompt:
-    """A statement that says next to nothing beside "people who {conditions}", for classifiers."""
+    """A statement that says next to nothing but "people who {conditions}", for classifiers."""
 
     template: str
     text: str
 
     @property
     def baseline(self) -> str:
-        """The statement about people of whom nothing is said."""
+        """The statement about people without a condition."""
         return _without_condition(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleQuestion:
-    """A question of the Social Distance Scale; the place of an answer in `options` is its score."""
+    """A question of the Social Distance Scale; the position of an answer in `options` is its score."""
 
     distance: str
     text: str
@@ -251,13 +241,13 @@ class ScaleQuestion:
 
     @property
     def baseline(self) -> str:
-        """The question about someone of whom nothing is said."""
+        """The question about someone without a condition."""
         return _without_condition(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompts:
-    """Everything that the audit asks, before a condition is put in."""
+    """Everything that the audit asks, before a condition is inserted."""
 
     social: tuple[SocialPrompt, ...]  # 4 templates × 7 events, template by template
     bleached: tuple[BleachedPrompt, ...]  # 2
@@ -296,9 +286,8 @@ def load_prompts(*, wording: Wording = "paper") -> Prompts:
 
 
 def fill_prompt(prompt: SocialPrompt | BleachedPrompt | ScaleQuestion, condition: Condition) -> str:
-    """Return the sentence about one condition, its verb in the number and tense that it needs.
+    """Return the sentence about one condition, with its verb in the right number and tense.
 
-    >>> from clinometer.data.stigma_data import load_conditions
     >>> homeless = next(each for each in load_conditions() if each.name == "homeless")
     >>> prompts = load_prompts()
     >>> fill_prompt(prompts.social[14], homeless)
@@ -318,12 +307,6 @@ def _without_condition(text: str) -> str:
     return text.replace(f" who {_SINGULAR}", "").replace(f" who {_PLURAL}", "")
 
 
-Rating = Literal["positive", "negative", "neutral", "irrelevant"]
-RATINGS: tuple[Rating, ...] = get_args(Rating)
-
-_PUBLISHED: Mapping[str, Rating] = {rating[:3]: rating for rating in RATINGS}  # POS, NEG, NEU, IRR
-
-
 def load_attitudes() -> Mapping[str, Rating]:
     """Return our own ratings by lower-case word.
 
@@ -337,7 +320,7 @@ def load_attitudes() -> Mapping[str, Rating]:
 def read_attitudes(source: Source) -> Mapping[str, Rating]:
     """Return the ratings of a file: CSV with `word,rating`, or the authors' `word,label` with POS, NEG, NEU, IRR.
 
-    Other columns, such as those of the raters, are passed over. Words are lower-cased; one that stands there twice
+    Other columns, such as those of the raters, are ignored. Words are lower-cased; one that appears twice
     ("Likely" and "likely") must have the same rating both times.
     """
     rows = read_csv(source, columns=("word",), optional=("rating", "label"), others=True)
@@ -353,7 +336,7 @@ def read_attitudes(source: Source) -> Mapping[str, Rating]:
         rating = (
             cast(Rating, row.choice("rating", RATINGS))
             if column == "rating"
-            else _PUBLISHED[row.choice("label", _PUBLISHED)]
+            else _PUBLISHED_RATINGS[row.choice("label", _PUBLISHED_RATINGS)]
         )
         if ratings.setdefault(word, rating) != rating:
             raise row.error(f"'{word}' is {rating} here and {ratings[word]} in line {lines[word]}", "one rating")

@@ -28,7 +28,7 @@ class OtherFormat(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A public suggestion address. `read` takes the suggestions out of the decoded JSON, or raises OtherFormat."""
+    """A public address for suggestions. `read` takes them out of the decoded JSON, or raises OtherFormat."""
 
     name: str
     address: str
@@ -107,37 +107,37 @@ ENGINES = {
 
 
 def get_engine(name: str) -> Engine:
-    """Return the engine of a name; raise DataError with the nearest name for one that is not known."""
+    """Return the engine of this name; raise DataError with the nearest name for an unknown one."""
     if name not in ENGINES:
         raise DataError(f"no search engine {name!r}; {nearest(name, ENGINES)}")
     return ENGINES[name]
 
 
-_BUSY = {408, 425, 429, 500, 502, 503, 504}  # worth asking again later; any other refusal is an answer
+_BUSY = {408, 425, 429, 500, 502, 503, 504}  # worth asking again later; any other refusal is final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """How an engine is treated. Seconds; a retry waits `delay` × 1, 2, 4, … and up to half as much again."""
+    """How an engine is treated, in seconds; a retry waits `delay` × 1, 2, 4, … and up to half as long again."""
 
     delay: float = 1.0  # between the end of one request and the start of the next
     timeout: float = 10.0
     attempts: int = 5
-    longest_wait: float = 120.0  # a server that wants a longer pause is left alone until the next time
+    longest_wait: float = 120.0  # a server that asks for a longer pause is left alone until the next collection
     most_bytes: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came of one question: the decoded JSON, or why there is none."""
+    """The result of one question: the decoded JSON, or why there is none."""
 
     answer: Any = None
     failure: str = ""
-    leave_alone: bool = False  # the server asks for a long pause: no other question either
+    leave_alone: bool = False  # the server asks for a long pause: ask it nothing else
 
 
 class _Busy(Exception):
-    """Ask again later; the server may say when."""
+    """The server is busy and may say when to ask again."""
 
     def __init__(self, reason: str, *, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -145,11 +145,11 @@ class _Busy(Exception):
 
 
 class _Refused(Exception):
-    """Asking again would bring nothing else."""
+    """Asking again would change nothing."""
 
 
 class Asker:
-    """Asks one engine, question after question."""
+    """Asks one engine, one question after another."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Asker:
         self._free_at = now()
 
     def ask(self, question: str) -> Reply:
-        """Return the engine's answer, or the reason why it has none after all attempts."""
+        """Return the engine's answer, or why there is none after all attempts."""
         reason = ""
         for attempt in range(self._manners.attempts):
             self._wait_until(self._free_at)
@@ -176,9 +176,9 @@ class Asker:
                 return Reply(failure=str(refused))
             except _Busy as busy:
                 reason = str(busy)
-                # the jitter keeps many collections from coming back in step
+                # the jitter keeps several collections from returning at the same time
                 wait = self._manners.delay * 2**attempt * (1 + self._rng.random() / 2)
-                # a long delay is the user's wish, its multiples are not
+                # the user may want a long delay, but not its multiples
                 wait = min(wait, max(self._manners.longest_wait, self._manners.delay))
                 asked_for = busy.wait or 0.0
                 if asked_for > self._manners.longest_wait:
@@ -216,7 +216,7 @@ class Asker:
             if error.code in _BUSY:
                 raise _Busy(reason, wait=_retry_after(error.headers.get("Retry-After", ""))) from None
             raise _Refused(reason) from None
-        except (OSError, http.client.HTTPException) as error:  # no network, no answer in time, a cut connection
+        except (OSError, http.client.HTTPException) as error:  # no network, no answer in time, a broken connection
             cause = getattr(error, "reason", error)
             if isinstance(cause, TimeoutError):
                 raise _Busy(f"no answer within {self._manners.timeout:g} s") from None
@@ -230,14 +230,14 @@ class Asker:
             answer = json.loads(raw.decode(charset))
             self.engine.read(answer)
         except (ValueError, LookupError, RecursionError):
-            raise _Refused(f"no JSON but {raw[:40]!r}") from None
+            raise _Refused(f"not JSON but {raw[:40]!r}") from None
         except OtherFormat as error:
             raise _Refused(f"other JSON: {error}") from None
         return answer
 
 
 def _retry_after(header: str) -> float | None:
-    """Return the seconds that a server wants us to wait: it gives a number or a date.
+    """Return how many seconds a server wants us to wait; it gives a number or a date.
 
     >>> _retry_after("7"), _retry_after("soon"), _retry_after("Wed, 21 Oct 2015 07:28:00 GMT")
     (7.0, None, 0.0)

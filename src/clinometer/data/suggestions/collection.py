@@ -29,7 +29,7 @@ class Question:
 
 
 def ask_about(groups: Iterable[Group], templates: Templates) -> tuple[Question, ...]:
-    """Return every template for every group, each beginning once.
+    """Return every template with every group, each beginning once.
 
     >>> templates = Templates(people=("Why are {group} so [MASK]?",), country=("Why is {group} so [MASK]?",))
     >>> ask_about([Group(name="Asians", category="race", kind="people")], templates)
@@ -53,7 +53,7 @@ def ask_about(groups: Iterable[Group], templates: Templates) -> tuple[Question, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One question to one engine: `answer`, the decoded JSON as it came, or `failure`, why there is none."""
+    """One question to one engine: `answer` is the decoded JSON, or `failure` says why there is none."""
 
     engine: str
     prompt: str
@@ -65,17 +65,17 @@ class Entry:
 
 
 class Journal:
-    """What is known so far, and where more is written."""
+    """The journal of a collection: one line of JSON per question asked, only ever appended to."""
 
     def __init__(self, entries: list[Entry], file: IO[bytes]) -> None:
         self.entries, self._file = entries, file
 
     def answered(self) -> set[tuple[str, str]]:
-        """Return engine and prompt of all that was answered: it is never asked again."""
+        """Return engine and prompt of all answered questions, which are never asked again."""
         return {(entry.engine, entry.prompt) for entry in self.entries if not entry.failure}
 
     def append(self, entry: Entry) -> None:
-        """Write an entry down before the next question is asked."""
+        """Write an entry to disk before the next question is asked."""
         self._file.write(json.dumps(asdict(entry), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -84,7 +84,7 @@ class Journal:
 
 @contextlib.contextmanager
 def open_journal(path: Path) -> Iterator[Journal]:
-    """Open a journal, or begin one; a last line that a killed collection did not finish is cut off."""
+    """Open or begin a journal; an unfinished last line, left by a killed collection, is cut off."""
     lock = filelock.FileLock(path.with_name(path.name + ".lock"), thread_local=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,26 +119,26 @@ def _entry(where: str, line: bytes) -> Entry:
             get_engine(entry.engine).read(entry.answer)
     except (ValueError, TypeError, OtherFormat, DataError) as error:
         raise DataError(
-            f"{where} is no answer of a search engine ({error}); remove that line, or begin anew"
+            f"{where} is not an answer of a search engine ({error}); remove that line, or start again"
         ) from None
     return entry
 
 
-# an engine that fails so many questions in a row is blocking us or gone: it is left alone until the next time
+# an engine that fails this many questions in a row blocks us or is gone: leave it alone until the next collection
 GIVE_UP_AFTER = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What one go of a collection did."""
+    """What one run of a collection did."""
 
     answered: int
     failed: int
-    left_alone: tuple[str, ...]  # engines that failed too often or want a long pause, with the last reason
+    left_alone: tuple[str, ...]  # engines that failed too often or asked for a long pause, with the last reason
 
 
 def open_questions(questions: Sequence[Question], engines: Sequence[str], journal: Journal) -> int:
-    """Return how many questions are still to be asked, over all engines."""
+    """Return how many questions are still to be asked, counting each engine."""
     done = journal.answered()
     return sum((engine, question.prompt) not in done for question in questions for engine in engines)
 
@@ -150,7 +150,7 @@ def collect(
     *,
     on_reply: Callable[[], None] = lambda: None,
 ) -> Collected:
-    """Ask what is not yet answered, engine by engine for each question, and write each reply down as it comes.
+    """Ask every engine each question that it has not answered yet, and record each reply at once.
 
     While one engine rests between two questions the others are asked, so three take no longer than one.
     """
