@@ -12,11 +12,11 @@ from html.parser import HTMLParser
 import altair as alt
 import polars as pl
 import pytest
-from clinometer.report.colours import PAPER
 
 import clinometer
 from clinometer.errors import InputError
 from clinometer.models.fake import FakeModel
+from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
 from clinometer.results import Run
 from clinometer.store import RunFolder
