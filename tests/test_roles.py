@@ -79,8 +79,10 @@ def test_a_run_keeps_who_played_and_resumes_with_them(tmp_path, options):
     (part,) = folder.glob("records/*/*/scores-2/part-*")
     part.unlink()
     problems = verify_audit(RunFolder.open(folder)).problems
-    assert len(problems) == 1
-    assert "20 answers are missing" in problems[0]  # 4 values × 5 samples
+    assert problems == (
+        "counterfactual: writer, scores-2: 20 of 20 answers are missing",  # 4 values × 5 samples
+        f"counterfactual: run `clinometer resume {folder}` to complete it",
+    )
     before = {path: path.read_bytes() for path in folder.glob("findings/*/*.parquet")}
     everyone = [generator(), *roles()["scorer"], *roles()["encoder"]]
     clinometer.resume(folder, models=everyone)

@@ -119,5 +119,6 @@ def test_a_run_of_format_1_is_verified(tmp_path, monkeypatch):
     # and its keys are looked at: with those of today every answer would be missing
     document = json.loads(provenance.read_text())
     provenance.write_text(json.dumps({**document, "format": 2, "key_version": 2}))
-    (problem,) = clinometer.verify(run.path).problems
+    problem, advice = clinometer.verify(run.path).problems
     assert "answers are missing" in problem
+    assert "clinometer resume" in advice

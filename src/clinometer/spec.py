@@ -53,8 +53,9 @@ def dump_spec(spec: AuditSpec) -> str:
 
     values = dataclasses.asdict(spec)
     for model in [*values["models"], *(model for players in values["roles"].values() for model in players)]:
-        if not model["label_map"]:
-            del model["label_map"]
+        for optional in ("label_map", "alias"):
+            if not model[optional]:
+                del model[optional]
     return tomli_w.dumps(values)
 
 

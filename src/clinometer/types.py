@@ -26,6 +26,7 @@ class ModelSpec:
     label_map: Mapping[str, str] = field(
         default_factory=dict
     )  # classifiers: their label -> negative|neutral|positive
+    alias: str = ""  # what the model is called in the run; "": a hub id as it is, a folder by its last part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

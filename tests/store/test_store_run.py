@@ -120,14 +120,13 @@ def test_a_broken_document_is_named(run, name, content):
 
 def test_a_folder_that_cannot_be_written_is_an_error_of_ours(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"cannot write the folder .*: (Not a directory|File exists)"):
+    with pytest.raises(InputError, match=r"no run can be begun in .*: (Not a directory|File exists)"):
         new_run(tmp_path / "file" / "run")
 
 
 HOLD = """
 import sys
-from clinometer.store import FORMAT, RunFolder, RunModels
-from clinometer.types import ModelInfo
+from clinometer.store import RunFolder
 with RunFolder.open(sys.argv[1]).lock():
     print("held", flush=True)
     sys.stdin.readline()

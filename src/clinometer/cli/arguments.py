@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,8 +10,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+_SETTING = re.compile(r"[a-z_]+\.[a-z_]+=")
+
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, cuda or cuda:N.")]
 BatchTokensOption = Annotated[
     int, typer.Option(min=0, help="Padded tokens in one batch; 0 chooses by device. Changes speed only.")
 ]
@@ -32,6 +35,25 @@ class SeveralValues(TyperCommand):
         """Spread the values, then parse as usual."""
         flags = {flag for param in self.params if getattr(param, "multiple", False) for flag in param.opts}
         return super().parse_args(ctx, spread(args, flags))
+
+
+class SeveralSettings(TyperCommand):
+    """A command whose `--set` takes several settings at once: `--set stigma.draws=500 stigma.top_k=20`.
+
+    Nothing else is taken for a setting, so that models may be named anywhere.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat `--set` before each further setting, then parse as usual."""
+        result: list[str] = []
+        setting = False
+        for arg in args:
+            if setting and _SETTING.match(arg) and result[-1] != "--set":
+                result.append("--set")
+            elif not (setting and result[-1] == "--set"):
+                setting = arg == "--set"
+            result.append(arg)
+        return super().parse_args(ctx, result)
 
 
 def spread(args: Sequence[str], flags: Collection[str]) -> list[str]:

@@ -16,9 +16,14 @@ def audit(
     model: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Hub ids, folders or built-in names (see `clinometer models`). Default: a built-in model.",
+            help="Hub ids, folders or built-in names (see `clinometer models`); NAME=FOLDER calls it NAME in the "
+            "report. Default: a built-in model.",
             show_default=False,
         ),
+    ] = None,
+    named: Annotated[
+        list[str] | None,
+        typer.Option("--model", help="The same as MODEL; repeatable.", metavar="[NAME=]MODEL", show_default=False),
     ] = None,
     probe: Annotated[
         list[str] | None,
@@ -90,7 +95,8 @@ def audit(
 ) -> None:
     """Audit language models and write a report."""
     described = {
-        "MODEL": model, "--probe": probe, "--profile": profile, "--seed": seed, "--dtype": dtype, "--set": set_,
+        "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
+        "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
         "--scorer": scorer, "--encoder": encoder, "--label-map": label_map,
         "--trust-remote-code": trust_remote_code,
@@ -109,7 +115,7 @@ def audit(
         wanted = read_spec(spec)
     else:
         wanted = spec_from_options(
-            models=model or default_models(probe),
+            models=[*(model or []), *(named or [])] or default_models(probe),
             probes=probe,
             profile=profile or "standard",
             seed=seed or 0,

@@ -9,7 +9,7 @@ import typer
 
 from clinometer import __version__
 from clinometer.cli.annotate import annotate
-from clinometer.cli.arguments import SeveralValues
+from clinometer.cli.arguments import SeveralSettings, SeveralValues
 from clinometer.cli.audit import audit
 from clinometer.cli.data import data
 from clinometer.cli.listings import models, probes
@@ -26,7 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (audit, resume, verify, report, models, probes):
+app.command(cls=SeveralSettings)(audit)
+for command in (resume, verify, report, models, probes):
     app.command()(command)
 app.command(cls=SeveralValues)(tune)
 app.command(cls=SeveralValues)(shift)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from clinometer.errors import SpecError, nearest
@@ -26,18 +27,22 @@ def spec_from_options(
     """Return the spec that the options describe; `shortcuts` are options of audits that have their own flag."""
     from clinometer.workflows.specs import describe_audit
 
-    everyone = list(dict.fromkeys([*models, *(name for players in roles.values() for name in players or ())]))
+    given = list(dict.fromkeys([*models, *(name for players in roles.values() for name in players or ())]))
+    aliases = dict(map(parse_alias, given))  # as given -> alias, name
+    everyone = [alias or name for alias, name in aliases.values()]
     for name in trusted:
         if name not in everyone:
             raise SpecError(f"--trust-remote-code {name}: not a model of this audit; {nearest(name, everyone)}")
     maps = parse_label_maps(label_maps, everyone)
 
-    def described(name: str) -> ModelSpec:
+    def described(text: str) -> ModelSpec:
+        alias, name = aliases[text]
         return ModelSpec(
             name=name,
             dtype=cast(Dtype, dtype),  # checked with the rest of the spec
-            trust_remote_code=name in trusted,
-            label_map=maps.get(name, {}),
+            trust_remote_code=(alias or name) in trusted,
+            label_map=maps.get(alias or name, {}),
+            alias=alias,
         )
 
     described_audit = describe_audit(
@@ -50,6 +55,20 @@ def spec_from_options(
         where="command line",
     )
     return described_audit.spec
+
+
+def parse_alias(given: str) -> tuple[str, tuple[str, str]]:
+    """Read NAME=MODEL, a model with the name that it has in the run; a folder may have an equals sign in its name.
+
+    >>> parse_alias("mine=models/a"), parse_alias("gpt2")
+    (('mine=models/a', ('mine', 'models/a')), ('gpt2', ('', 'gpt2')))
+    """
+    alias, equals, name = given.partition("=")
+    if not equals or Path(given).exists():
+        return given, ("", given)
+    if not alias.strip() or not name or not alias.isprintable() or len(alias) > 60:
+        raise SpecError(f"{given!r}: expected NAME=MODEL, with a name of 1 to 60 printable characters")
+    return given, (alias.strip(), name)
 
 
 def parse_settings(

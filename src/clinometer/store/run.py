@@ -12,6 +12,7 @@ run.lock          who is working on it
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from typing import Any
 
 import polars as pl
 
-from clinometer.errors import InputError, RecordsError, StoreError, nearest
+from clinometer.errors import DiskFullError, InputError, RecordsError, StoreError, nearest
 from clinometer.store.atomic import (
     TEMPORARY,
     make_folder,
@@ -88,8 +89,9 @@ class RunFolder:
         if not isinstance(models, RunModels):
             models = RunModels(audited=tuple(models))
         refuse_occupied(path)
-        make_folder(path, run=path)
-        with hold_lock(path / LOCK):
+        with _explain_creation(path):
+            make_folder(path, run=path)
+        with hold_lock(path / LOCK), _explain_creation(path):
             refuse_occupied(path)  # nobody else can be creating it now
             remove_leftovers(path)
             created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -253,6 +255,21 @@ class RunFolder:
                 aside = aside.with_name(aside.name + DAMAGED)
             rename_durably(part.path, aside, run=self.path)
         return damaged
+
+
+@contextlib.contextmanager
+def _explain_creation(path: Path) -> Iterator[None]:
+    """Say of a run that cannot be begun what is wrong, and not that it could be resumed: there is nothing yet."""
+    try:
+        yield
+    except StoreError as error:
+        cause = error.__cause__
+        if not isinstance(cause, OSError):
+            raise
+        kind = DiskFullError if isinstance(error, DiskFullError) else InputError
+        raise kind(
+            f"no run can be begun in {path}: {cause.strerror or cause}; fix that, or name another place with --out"
+        ) from cause
 
 
 def refuse_occupied(path: Path) -> None:

@@ -17,7 +17,7 @@ from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan, Probe, Stage
 from clinometer.questions import items_of
 from clinometer.types import AuditSpec, Item, ModelInfo
-from clinometer.workflows.plans import fits, players_of, probe_options
+from clinometer.workflows.plans import all_models, fits, labels_of, players_of, probe_options
 
 _KEPT_ITEMS = 100_000  # of first windows: about 100 MB; what is beyond is made twice
 
@@ -37,6 +37,9 @@ def check_spec(spec: AuditSpec, probes: Mapping[str, Probe]) -> None:
             raise SpecError(f"{kind} {repeated[0]!r} is named twice; name it once")
     for probe in probes.values():
         probe.check(probe_options(probe, spec))
+    (label, count), *_ = collections.Counter(labels_of(all_models(spec))).most_common(1)
+    if count > 1:
+        raise SpecError(f"two models are called {label!r}; give one another alias")
     for name in spec.options:
         if name not in probes:
             get_probe(name)

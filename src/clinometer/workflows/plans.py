@@ -61,7 +61,8 @@ def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:
     options = probe_options(probe, spec)
     known = {info.name: info for info in (*run.models, *run.assistants)}
     labels = labels_of(all_models(spec))
-    if list(known) != labels:
+    # runs of format 1 name two folders of one last part by their whole paths
+    if list(known) != labels and not (run.format == 1 and len(known) == len(labels)):
         raise StoreError(
             f"{run.path}: models.json names {', '.join(known) or 'no model'}, spec.toml {', '.join(labels)}; "
             "put back the file that was there"
@@ -114,21 +115,34 @@ def with_roles(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:
 
 
 def labels_of(models: Sequence[ModelSpec]) -> list[str]:
-    """Name each model: a folder by its last part, and one that is audited in two dtypes with its dtype.
+    """Name each model: by its alias, a folder by as many of its last parts as tell it from the others.
 
-    >>> labels_of([ModelSpec(name="/models/bert"), ModelSpec(name="gpt2")])
-    ['bert', 'gpt2']
+    A model that is audited in two dtypes is named with its dtype.
+
+    >>> labels_of([ModelSpec(name="/models/bert"), ModelSpec(name="gpt2"), ModelSpec(name="/x", alias="mine")])
+    ['bert', 'gpt2', 'mine']
+    >>> labels_of([ModelSpec(name="/a/run/best"), ModelSpec(name="/b/run/best")])
+    ['a/run/best', 'b/run/best']
     """
-    short = [PurePath(model.name).name if PurePath(model.name).is_absolute() else model.name for model in models]
-    paths = collections.defaultdict(set)
-    for model, name in zip(models, short, strict=True):
-        paths[name].add(model.name)
-    # two folders of one name keep their full paths
-    names = [model.name if len(paths[name]) > 1 else name for model, name in zip(models, short, strict=True)]
+    names = [model.alias or _short_name(model.name, {other.name for other in models}) for model in models]
     count = collections.Counter(names)
     return [
         name if count[name] == 1 else f"{name} ({model.dtype})" for model, name in zip(models, names, strict=True)
     ]
+
+
+def _short_name(name: str, everyone: set[str]) -> str:
+    """Return the fewest last parts of a path that no other path ends in."""
+    path = PurePath(name)
+    if not path.is_absolute():
+        return name
+    parts = path.parts[1:]
+    others = [PurePath(other).parts for other in everyone if other != name]
+    for length in range(1, len(parts) + 1):
+        end = parts[-length:]
+        if all(other[-length:] != end for other in others):
+            return "/".join(end)
+    return "/".join(parts)
 
 
 def with_user_data(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -51,9 +52,10 @@ def run_verify(request: VerifyRequest) -> Verification:
     concluded: list[Findings] = []
     for name, probe in probes.items():
         plans = plans_of(probe, spec, run)
-        missing = sum(_missing(probe, plan, run) for plan in plans)
+        missing = [lack for plan in plans if (lack := _missing(probe, plan, run))]
         if missing:
-            problems.append(f"{name}: {missing} answers are missing; run `clinometer resume {run.path}`")
+            problems += [f"{name}: {lack}" for lack in missing]
+            problems.append(f"{name}: run `clinometer resume {run.path}` to complete it")
         else:
             found = probe.findings(plans, RunRecords(run, name))
             concluded.append(replace(found, release=__version__))
@@ -62,15 +64,17 @@ def run_verify(request: VerifyRequest) -> Verification:
     return Verification(problems=(*problems, *wrong), records=records, findings=len(concluded), notes=tuple(notes))
 
 
-def _missing(probe: Probe, plan: Plan, run: RunFolder) -> int:
-    """Count the answers that the first incomplete stage lacks; later stages depend on it."""
+def _missing(probe: Probe, plan: Plan, run: RunFolder) -> str:
+    """Say how many answers the first incomplete stage lacks; later stages depend on it. "": none."""
     for stage in probe.stages(plan):
         done = run.done(StageKey(probe=probe.name, model=plan.model.name, stage=stage.name))
+        asked = itertools.count()
         items = items_of(probe.questions(stage, plan, RunRecords(run, probe.name)))
+        counted = (item for item, _ in zip(items, asked, strict=False))
         identity = RequestIdentity(plan.answers(stage), version=run.key_version)
-        if missing := count_missing(items, identity=identity, done=done):
-            return missing
-    return 0
+        if missing := count_missing(counted, identity=identity, done=done):
+            return f"{plan.model.name}, {stage.name}: {missing:,} of {next(asked):,} answers are missing"
+    return ""
 
 
 def _compared(run: RunFolder, concluded: Sequence[Findings]) -> tuple[list[str], list[str]]:

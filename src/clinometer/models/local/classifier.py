@@ -95,11 +95,10 @@ def classes_of(labels: Sequence[str], label_map: Mapping[str, str], *, model: st
         names = [_SHORT.get(label.lower(), label.lower()) for label in labels]
         if {"negative", "positive"} <= set(names) <= set(CLASSES) and len(set(names)) == len(names):
             return names
-        likely = ("negative", "positive") if len(labels) == 2 else CLASSES
-        example = ",".join(f"{label}={likely[at % len(likely)]}" for at, label in enumerate(labels[:3]))
+        example = ",".join(f"{label}={_by_order(at, len(labels))}" for at, label in enumerate(labels))
         raise ModelError(
-            f"the labels of {model!r} are {', '.join(labels)}, and what they mean is not known; say it, for"
-            f" example with --label-map '{model}:{example}{',…' if len(labels) > 3 else ''}' (label_map in a spec)"
+            f"the labels of {model!r} are {', '.join(labels)}, and what they mean is not known; say it: if they"
+            f" rise from worst to best, with --label-map '{model}:{example}' (label_map in a spec)"
         )
     for label, name in label_map.items():
         if label not in labels:
@@ -113,3 +112,15 @@ def classes_of(labels: Sequence[str], label_map: Mapping[str, str], *, model: st
             f"the label map of {model!r} maps every label to one class; expected at least two classes"
         )
     return [label_map[label] for label in labels]
+
+
+def _by_order(place: int, labels: int) -> str:
+    """Return the class of a label among labels that rise from worst to best, as stars do.
+
+    >>> [_by_order(star, 5) for star in range(5)]
+    ['negative', 'negative', 'neutral', 'positive', 'positive']
+    >>> [_by_order(label, 2) for label in range(2)]
+    ['negative', 'positive']
+    """
+    middle = (labels - 1) / 2
+    return "neutral" if place == middle else "negative" if place < middle else "positive"

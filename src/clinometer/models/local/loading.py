@@ -180,6 +180,10 @@ def pick_device(device: str) -> torch.device:
         available.append("mps")
     if device == "auto":
         return torch.device("cuda" if "cuda" in available else "cpu")
+    if device == "gpu":
+        if available == ["cpu"]:
+            raise ModelError("torch finds no GPU on this machine; leave --device out, or give --device cpu")
+        device = available[1]
     if device not in available:
         raise ModelError(f"no device {device!r} on this machine; {nearest(device, ['auto', *available])}")
     return torch.device(device)
