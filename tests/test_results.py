@@ -16,8 +16,8 @@ import pytest
 import clinometer
 from clinometer.errors import InputError
 from clinometer.models.fake import FakeModel
+from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
-from clinometer.report.colours import PAPER
 from clinometer.results import Run
 from clinometer.store import RunFolder
 from clinometer.store.findings import findings_digest
