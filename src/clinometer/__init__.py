@@ -1,4 +1,4 @@
-"""Clinometer measures which way a language model leans, and helps to lean it less.
+"""Clinometer measures which way a language model leans, and helps to reduce the lean.
 
 >>> import clinometer
 >>> run = clinometer.audit("builtin:causal", probes=["counterexamples"], profile="quick")  # doctest: +SKIP
