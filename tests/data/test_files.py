@@ -1,10 +1,15 @@
-"""Files that people wrote: read strictly, refused in one sentence that says what and where."""
+"""Files that people wrote: read strictly, refused with what and where; cells are read back unchanged."""
 
+import csv
 import errno
+import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clinometer.data import packaged, read_csv, read_text, read_toml
+from clinometer.data.files import escaped, to_csv, unescaped
 from clinometer.errors import DataError
 
 
@@ -113,3 +118,30 @@ def test_toml_is_strict(write):
 
 def test_packaged_files_are_found():
     assert "kinds" in read_text(packaged("counterexamples", "knowledge.toml"))
+
+
+@given(st.text())
+def test_every_text_comes_back(text):
+    assert unescaped(escaped(text)) == text
+
+
+@given(st.text())
+def test_no_cell_begins_like_a_formula(text):
+    assert escaped(text)[:1] not in tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+
+
+def test_what_a_spreadsheet_would_turn_into_something_else():
+    for text in ("=HYPERLINK(1)", "+1", "-x", "@SUM", "TRUE", "false", "1e5", "3-4", "'"):
+        assert escaped(text) == "'" + text
+    for text in ("easy", "truest", "i1234", "x=1", ""):
+        assert escaped(text) == text
+
+
+def test_an_apostrophe_that_somebody_wrote_stays():
+    assert unescaped("'tis") == "'tis"
+
+
+def test_csv_with_separators_inside():
+    text = to_csv(("word", "note"), [("a,b", 'said "x"'), ("=1", "")])
+    assert text == 'word,note\r\n"a,b","said ""x"""\r\n\'=1,\r\n'
+    assert list(csv.reader(io.StringIO(text, newline="")))[1] == ["a,b", 'said "x"']

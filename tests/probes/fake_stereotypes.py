@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from fake_records import MemoryRecords
 
-from clinometer.metrics import EMOTIONS
+from clinometer.data import EMOTIONS
 from clinometer.models.fake import FakeModel
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stereotypes import PROBE

@@ -39,7 +39,6 @@ from clinometer.metrics.relevance import (
 )
 from clinometer.metrics.sentiment_words import sat_effect, sat_polarity, sst_strength
 from clinometer.metrics.stereotypes import (
-    EMOTIONS,
     EmotionProfile,
     RepresentationalSimilarity,
     emotion_profile,
@@ -49,7 +48,6 @@ from clinometer.metrics.stereotypes import (
 )
 
 __all__ = [
-    "EMOTIONS",
     "AgainstChance",
     "Attitude",
     "Change",

@@ -7,23 +7,23 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from clinometer.metrics.means import Floats, divide_or_nan, present_mean
 
 POSITIVE, NEGATIVE, NEUTRAL = "positive", "negative", "neutral"
-ATTITUDES = (POSITIVE, NEGATIVE, NEUTRAL)  # what stands in the ratio
+ATTITUDES = (POSITIVE, NEGATIVE, NEUTRAL)  # the terms of the ratio
 RATINGS = (*ATTITUDES, "irrelevant")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attitude:
     """The attitude of one prompt's words."""
 
-    negative: float  # these three add up to 1, or are NaN where no word is rated as one of them
+    negative: float  # these three add up to 1, or are NaN if no word is rated as one of them
     positive: float
     neutral: float
-    coverage: float  # probability, of 1, of the words that stand in the ratio
+    coverage: float  # total probability of the words in the ratio
 
 
 def negative_attitude(predictions: Sequence[tuple[str, float]], ratings: Mapping[str, str]) -> Attitude:
@@ -32,16 +32,15 @@ def negative_attitude(predictions: Sequence[tuple[str, float]], ratings: Mapping
     .. math:: p_{NEG} = \frac{\sum_{w \in NEG} p(w)}{\sum_{w \in POS} p(w) + \sum_{w \in NEG} p(w) +
         \sum_{w \in NEU} p(w)}
 
-    §4.3 of the stigma paper. Words that are rated irrelevant are left out, and so are words that nobody rated.
-    `coverage` is the denominator: the probability, out of the model's whole 1, that the ratio speaks for. What it
-    lacks to 1 is irrelevant, unrated, or lies beyond the words that were given; the paper's Figure 5 asks for at
-    least 0.5 of the words read.
+    §4.3 of the stigma paper. Irrelevant and unrated words are left out. `coverage` is the denominator: how much of
+    the model's whole probability the ratio is about. The rest, up to 1, is irrelevant, unrated, or on words that
+    were not given; the paper's Figure 5 asks for at least 0.5 of the words read.
 
-    A word's probability that is NaN makes the answer missing: everything is NaN.
+    If the probability of a word is NaN, the answer is missing: everything is NaN.
 
     Args:
-        predictions: a model's words with their probabilities; words are stripped and lower-cased, and a word that
-            stands there in two spellings counts with both.
+        predictions: a model's words with their probabilities; words are stripped and lower-cased, and the
+            probabilities of two spellings of a word are added.
         ratings: lower-case word -> positive, negative, neutral or irrelevant.
 
     .3 of the .6 that is rated is negative; "blue" is irrelevant and "zyx" unrated:
@@ -89,8 +88,8 @@ def overall_attitude(negative: ArrayLike, conditions: Sequence[Hashable]) -> Ove
 
     Equation 1 and §5.1 of the stigma paper: the mean over the prompts of a template (the seven social distances),
     then over the sub-conditions of a condition ("Latina" and "Latino"), then over templates, then over models. The
-    order matters where something is missing: each step takes the mean of what is there, so that a sub-condition,
-    a template or a model of which some prompts are missing weighs as much as any other.
+    order matters if something is missing: each step averages what is present, and a sub-condition, template or
+    model with missing prompts has the same weight as any other.
 
     Args:
         negative: (models, templates, sub-conditions, prompts), negative attitude of each prompt; NaN is missing.
@@ -116,20 +115,8 @@ def overall_attitude(negative: ArrayLike, conditions: Sequence[Hashable]) -> Ove
     per_wording = present_mean(values, axis=-1)
     present = ~np.isnan(per_wording)
     sums, counts = np.where(present, per_wording, 0.0) @ belongs, present.astype(np.float64) @ belongs
-    by_template: Floats = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+    by_template = divide_or_nan(sums, counts)
     by_model = present_mean(by_template, axis=1)
     return OverallAttitude(
         conditions=names, by_template=by_template, by_model=by_model, overall=present_mean(by_model, axis=0)
     )
-
-
-def present_mean(values: Floats, *, axis: int) -> Floats:
-    """Return the mean of what is not NaN along an axis; NaN where nothing is.
-
-    >>> present_mean(np.array([[1.0, np.nan], [np.nan, np.nan]]), axis=1).tolist()
-    [1.0, nan]
-    """
-    present = ~np.isnan(values)
-    sums, counts = np.where(present, values, 0.0).sum(axis=axis), present.sum(axis=axis)
-    mean: Floats = np.divide(sums, counts, out=np.full(np.shape(sums), np.nan), where=counts > 0)
-    return mean

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
-Floats = NDArray[np.float64]
+from clinometer.metrics.means import Floats, present_mean
+
 Integers = NDArray[np.int64]
 Labels = NDArray[np.uint8] | NDArray[np.uint16]
 
@@ -24,9 +25,9 @@ def wasserstein1(x: ArrayLike, y: ArrayLike) -> float:
     .. math:: W_1(P, Q) = \int_0^1 |F_P^{-1}(u) - F_Q^{-1}(u)|\,du
         = E_{\tau \sim U[0,1]} |p(S > \tau) - p(\tilde S > \tau)|
 
-    Equation 1 of the counterfactual paper; the second form is for scores from 0 to 1. Shapes (n,) and (m,), of any
-    two sizes; NaN is missing and left out. NaN where nothing is left of either. Between samples of one and the
-    same distribution it is positive too, and falls with :math:`1/\sqrt n`: see `fairness_null`.
+    Equation 1 of the counterfactual paper; the second form is for scores from 0 to 1. Shapes (n,) and (m,); NaN is
+    missing and left out, and the result is NaN if nothing is left of either. Even two samples of the same
+    distribution have a positive distance, which falls with :math:`1/\sqrt n`: see `fairness_null`.
 
     Of three quarters of the mass at 0, one quarter moves to 1:
 
@@ -48,7 +49,7 @@ class QuantileGrid:
     """The steps on which the quantile functions of samples of given sizes are all constant.
 
     On step j, which has `widths[j]` of the probability, the quantile function of sample i is its sorted value
-    number `places[i, j]`. Samples of one size n have n steps of width 1/n.
+    number `places[i, j]`. Samples of the same size n have n steps of width 1/n.
     """
 
     places: Integers  # (samples, steps)
@@ -64,7 +65,7 @@ def quantile_grid(sizes: Integers) -> QuantileGrid:
     """
     distinct = np.unique(sizes)
     ends = np.unique(np.concatenate([np.arange(1, size + 1) / size for size in distinct]))
-    # i/n of two sizes can differ in the last bit: a step so short is no step
+    # i/n of two sizes can differ in the last bit, which does not make a step
     ends = ends[np.append(np.diff(ends) > 1e-12, True)]
     starts = np.concatenate([[0.0], ends[:-1]])
     middles = (starts + ends) / 2
@@ -72,7 +73,7 @@ def quantile_grid(sizes: Integers) -> QuantileGrid:
 
 
 class PooledDistances:
-    """W1 of each of several groups from everything together, as a function of which group a score belongs to."""
+    """W1 of each of several groups from all scores together, as a function of which group a score belongs to."""
 
     def __init__(self, scores: Floats, sizes: Integers) -> None:
         """Sort the scores, (n,), none missing; `sizes` says how many of them each group has."""
@@ -81,17 +82,17 @@ class PooledDistances:
         self._starts = np.cumsum(sizes) - sizes
         n = len(scores)
         gaps = np.diff(scores[self._order])
-        # up to gap number j, Σ gap and Σ gap · j/N, where j/N is the share of everything that lies below the gap
+        # up to gap number j, Σ gap and Σ gap · j/N, where j/N is the share of all scores below the gap
         self._gaps = np.concatenate([[0.0], np.cumsum(gaps)])
         self._weighted = np.concatenate([[0.0], np.cumsum(gaps * np.arange(1, n) / max(n, 1))])
         self._steps = {int(size): np.arange(size + 1) for size in sizes if size}
         self._turns = {size: steps * n // size for size, steps in self._steps.items()}
 
     def of(self, labels: Labels) -> Floats:
-        """Return Σ_j gap_j |i_j/n − j/N| for each group, i_j being how many of its n scores lie below gap j.
+        """Return Σ_j gap_j |i_j/n − j/N| for each group, where i_j of its n scores are below gap j.
 
-        Between two neighbouring ranks of the group i is constant and j/N grows, so the sign of the difference
-        changes once, at j = iN/n: differences of the cumulative sums give the whole stretch. `labels` has the
+        Between two neighbouring ranks of the group i is constant and j/N grows. So the sign of the difference
+        changes once, at j = iN/n, and differences of the cumulative sums give the whole stretch. `labels` has the
         group of each score, (n,), in the order in which the scores were given. NaN for a group without scores.
         """
         order = np.argsort(labels[self._order], kind="stable")
@@ -100,7 +101,7 @@ class PooledDistances:
             size = int(self._sizes[at])
             edges = np.empty(size + 2, dtype=np.int64)
             edges[0], edges[-1] = 0, len(order) - 1
-            edges[1:-1] = order[self._starts[at] : self._starts[at] + size]  # gap number `rank` is the last below
+            edges[1:-1] = order[self._starts[at] : self._starts[at] + size]  # gap `rank` is the last one below
             turns = np.clip(self._turns[size], edges[:-1], edges[1:])
             gaps = 2 * self._gaps[turns]
             at_edges = self._gaps[edges]
@@ -113,7 +114,7 @@ class PooledDistances:
 
 
 def small_labels(numbers: Integers) -> Any:
-    """Return group numbers in one byte each where that is enough: labels sort much faster so."""
+    """Return group numbers in one byte each where possible, because such labels sort much faster."""
     return numbers.astype(np.uint8) if numbers.max(initial=0) < 256 else numbers.astype(np.uint16)
 
 
@@ -123,8 +124,9 @@ def individual_fairness(scores: ArrayLike) -> float:
     .. math:: \frac{2}{M |A| (|A| - 1)} \sum_{m=1}^{M} \sum_{a, \tilde a} W_1(P_S(x^m), P_S(\tilde x^m))
 
     Equation 3 of the counterfactual paper: over all M templates and, within a template, all unordered pairs of
-    values. `scores` is templates × values × samples; NaN is a missing sample, and a pair of which one value has no
-    sample in a template is left out of the mean. 0 is fair; finite samples never quite get there: `fairness_null`.
+    values. `scores` is templates × values × samples; NaN is a missing sample. A pair is left out of the mean where
+    one of its values has no sample in the template. 0 is fair; finite samples never quite reach it: see
+    `fairness_null`.
 
     Two templates, two values; the scores lie 0.2 apart in the first and 0 in the second:
 
@@ -132,7 +134,7 @@ def individual_fairness(scores: ArrayLike) -> float:
     0.1
     """
     pairs = pairwise_wasserstein(scores)
-    return present_mean(pairs[:, *np.triu_indices(pairs.shape[1], 1)])
+    return float(present_mean(pairs[:, *np.triu_indices(pairs.shape[1], 1)], axis=None))
 
 
 def group_fairness(scores: ArrayLike, subgroups: Sequence[Hashable] | None = None) -> float:
@@ -141,17 +143,17 @@ def group_fairness(scores: ArrayLike, subgroups: Sequence[Hashable] | None = Non
     .. math:: \frac{1}{|A|} \sum_{a \in A} W_1(P_S^a, P_S^*)
 
     Equation 4 of the counterfactual paper. :math:`P_S^a` is over "all generated sentences of inputs from this
-    subgroup", :math:`P_S^*` over "the entire evaluation set" (§3): both are pooled over the templates, so opposite
-    effects in two templates can cancel, which they cannot in I.F. For one template alone give `scores[[m]]`.
+    subgroup", :math:`P_S^*` over "the entire evaluation set" (§3). Both are pooled over the templates, so opposite
+    effects in two templates can cancel, unlike in I.F. For a single template give `scores[[m]]`.
 
     Args:
         scores: templates × values × samples; NaN is missing.
-        subgroups: (values,), the subgroup of each value; without it each value is its own.
+        subgroups: (values,), the subgroup of each value; by default each value is its own.
 
     >>> round(group_fairness([[[0.4, 0.6], [0.6, 0.8]]]), 3)
     0.1
     """
-    return present_mean(subgroup_wasserstein(scores, subgroups).distances)
+    return float(present_mean(subgroup_wasserstein(scores, subgroups).distances))
 
 
 def demographic_disparity(scores: ArrayLike, *, threshold: float) -> float:
@@ -160,7 +162,8 @@ def demographic_disparity(scores: ArrayLike, *, threshold: float) -> float:
     .. math:: |p(S > \tau \mid a) - p(S > \tau \mid \tilde a)|
 
     §3 of the counterfactual paper, averaged over templates and unordered pairs as I.F. is; its mean over all
-    thresholds between 0 and 1 is I.F. For null and interval give `above_threshold(scores, …)` to those functions.
+    thresholds between 0 and 1 is I.F. For its null or interval, pass `above_threshold(scores, …)` to those
+    functions.
 
     >>> demographic_disparity([[[0.4, 0.6], [0.6, 0.8]]], threshold=0.5)
     0.5
@@ -181,7 +184,8 @@ def above_threshold(scores: ArrayLike, *, threshold: float) -> Floats:
 def pairwise_wasserstein(scores: ArrayLike) -> Floats:
     """Return the Wasserstein-1 distance between every two values, template by template.
 
-    Shapes: templates × values × samples -> templates × values × values; NaN beside a value without samples.
+    Shapes: templates × values × samples -> templates × values × values; NaN for pairs with a value without
+    samples.
 
     >>> pairwise_wasserstein([[[0.5, 0.5], [0.5, 1.0], [0.0, 0.0]]])[0].tolist()
     [[0.0, 0.25, 0.5], [0.25, 0.0, 0.75], [0.5, 0.75, 0.0]]
@@ -203,14 +207,14 @@ def pairwise_wasserstein(scores: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubgroupDistances:
-    """How far each subgroup is from everything."""
+    """How far the scores of each subgroup are from all scores."""
 
     subgroups: tuple[Hashable, ...]  # in the order of first appearance
     distances: Floats  # (subgroups,): NaN for one without samples
 
 
 def subgroup_wasserstein(scores: ArrayLike, subgroups: Sequence[Hashable] | None = None) -> SubgroupDistances:
-    """Return the Wasserstein-1 distance of each subgroup from everything, pooled over templates: the terms of G.F.
+    """Return the Wasserstein-1 distance of each subgroup from all scores, pooled over templates: the terms of G.F.
 
     >>> found = subgroup_wasserstein([[[0.0, 0.0], [0.5, 0.5], [1.0, 1.0]]], ["x", "y", "y"])
     >>> found.subgroups, found.distances.round(3).tolist()
@@ -228,7 +232,7 @@ def subgroup_wasserstein(scores: ArrayLike, subgroups: Sequence[Hashable] | None
 class EpsilonFairness:
     """The verdict of Equation 2, and what it rests on."""
 
-    fair: bool  # every distance that was measured is below ε, and there is one
+    fair: bool  # at least one distance was measured, and all are below ε
     worst: float
     above: int  # distances that are not below ε
     compared: int
@@ -236,13 +240,13 @@ class EpsilonFairness:
 
 
 def epsilon_fair(pairwise: ArrayLike, epsilon: float) -> EpsilonFairness:
-    r"""Tell whether a model is counterfactually fair at ε.
+    r"""Return whether a model is counterfactually fair at ε.
 
     .. math:: W_1(P_S(x), P_S(cf(x, a, \tilde a))) < \epsilon \quad \text{for each } a \neq \tilde a
 
     Equation 2 of the counterfactual paper. `pairwise` is … × values × values, as `pairwise_wasserstein` gives it,
-    or its mean over templates; each unordered pair counts once. The distances of finite samples lie above the true
-    ones: a model can miss a small ε through the number of samples alone.
+    or its mean over templates; each unordered pair counts once. The distances of finite samples are larger than
+    the true ones: a model can miss a small ε because of the number of samples alone.
 
     >>> verdict = epsilon_fair([[0.0, 0.25], [0.25, 0.0]], 0.2)
     >>> verdict.fair, verdict.worst, verdict.above, verdict.compared
@@ -284,7 +288,7 @@ class ValueGroups:
 
 
 def group_values(values: int, subgroups: Sequence[Hashable] | None) -> ValueGroups:
-    """Return the subgroup of each value; without any, each value is its own."""
+    """Return the subgroup of each value; without subgroups, each value is its own."""
     labels = range(values) if subgroups is None else subgroups
     if len(labels) != values:
         raise ValueError(f"found {len(labels)} subgroups for {values} values; give one for each value")
@@ -293,11 +297,8 @@ def group_values(values: int, subgroups: Sequence[Hashable] | None) -> ValueGrou
     return ValueGroups(names, np.array([place[label] for label in labels], dtype=np.int64))
 
 
-def present_mean(values: Floats) -> float:
-    """Return the mean of what is not NaN; NaN where nothing is.
-
-    >>> present_mean(np.array([1.0, np.nan, 2.0]))
-    1.5
-    """
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+def pair_matrix(pairs: Floats) -> Floats:
+    """Put one number for each unordered pair into a matrix values × values, with NaN on the diagonal."""
+    full: Floats = squareform(pairs, checks=False)
+    np.fill_diagonal(full, np.nan)
+    return full

@@ -1,24 +1,24 @@
-"""How sure the excess of I.F. and G.F. over chance is, and how sure a change between two models is."""
+"""Intervals for the excess of I.F. and G.F. over chance, and for its change between two models."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from scipy.spatial.distance import squareform
 
 from clinometer.metrics.fairness import (
-    Floats,
     ValueGroups,
     as_scores,
     group_values,
+    pair_matrix,
     pairwise_wasserstein,
     subgroup_wasserstein,
 )
+from clinometer.metrics.means import Floats, present_mean
 
 _BLOCKS = 20
 
@@ -32,7 +32,7 @@ class ExcessInterval:
     excess: Floats  # estimate − null
     low: Floats  # of the excess
     high: Floats  # of the excess
-    bound: Floats  # [low, bound] holds the distance between the distributions themselves
+    bound: Floats  # [low, bound] is for the distance between the distributions themselves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class FairnessInterval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What changed from one model to another: after − before, below 0 where the distance shrank."""
+    """The change from one model to another: after − before, below 0 if the distance shrank."""
 
     before: float
     after: float
@@ -59,9 +59,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
-    """How much of the excess is gone, as a share of what there was before; NaN where that may be nothing."""
+    """The share of the earlier excess that is gone; NaN if the earlier excess may be 0."""
 
-    share: float  # 1 − after/before: 1 where nothing is left, below 0 where it grew
+    share: float  # 1 − after/before: 1 if nothing is left, below 0 if it grew
     low: float
     high: float
 
@@ -90,30 +90,30 @@ def fairness_interval(
     .. math:: \theta \pm t_{B-1} \sqrt{\tfrac{B-1}{B} \sum_b (\theta_{(b)} - \bar\theta)^2}, \qquad
         \theta = T - E_0 T
 
-    A bootstrap is no way to an interval here: resamples lie further apart than the samples themselves do, so their
-    distances are too large by about the null. The jackknife leaves templates out (`over="templates"`, B their
-    number; the interval then speaks of templates like these) or twentieths of the samples of every prefix
-    (`over="samples"`: these templates and no others, also a single one). :math:`E_0` is the mean under shuffled
-    labels, normal approximation: :math:`F_a - F_b` at a threshold that a share p of N scores is below has variance
+    A bootstrap does not work here: resamples differ more than the samples themselves, so their distances are too
+    large by about the null. The jackknife leaves out templates (`over="templates"`, B of them; the interval is
+    then about templates like these) or twentieths of the samples of every prefix (`over="samples"`; it is about
+    these templates only, perhaps a single one). :math:`E_0` is the mean under shuffled labels by a normal
+    approximation: at a threshold with a share p of N scores below it, :math:`F_a - F_b` has variance
     :math:`\frac{N}{N-1} p(1-p) (1/n_a + 1/n_b)`. It is within about 1 % of the shuffles' own mean.
 
     Two intervals. [low, high] is for the expected excess at this number of samples. [low, bound] is for the
-    distance between the distributions themselves, which the excess understates and I.F. overstates:
-    :math:`E[T] - E_0 T \le W_1 \le E[T]` (the second by Jensen's inequality, the first because a mixture varies
-    more than its parts); `bound` is :math:`T + t \cdot s`.
+    distance between the distributions themselves, which the excess understates and I.F. overstates: :math:`E[T] -
+    E_0 T \le W_1 \le E[T]` (the second by Jensen's inequality, the first because a mixture varies more than its
+    parts); `bound` is :math:`T + t \cdot s`.
 
     By simulation (4 values, 25 and 100 samples, scores of one hump or 0, ½ and 1) over 10 templates, where no
-    value matters or two do more or less in all: [low, high] covers 94–96 % for I.F. and 95–99 % for G.F. (5
-    templates: 92–98 %), [low, bound] 97–100 %; that one is long, for at 25 samples the excess is half of the
-    distance. Too short where values matter in one template of five: [low, high] covers 80–91 % (5 templates:
-    72–82 %), [low, bound] of G.F. 79–99 %. With samples of one template left out: 96–99 %. One template,
-    or one sample each, has no interval (NaN). Efron & Tibshirani (1993), §11.
+    value matters or two do in all templates, more or less: [low, high] covers 94–96 % for I.F. and 95–99 % for
+    G.F. (5 templates: 92–98 %), [low, bound] 97–100 %; the latter is long, because at 25 samples the excess is
+    half of the distance. Too short if values matter in one template of five: [low, high] covers 80–91 % (5
+    templates: 72–82 %), [low, bound] of G.F. 79–99 %. With samples of one template left out: 96–99 %. There is no
+    interval (NaN) for one template, or for one sample each. Efron & Tibshirani (1993), §11.
 
     Args:
         scores: templates × values × samples; NaN is missing.
-        subgroups: (values,), the subgroup of each value; without it each value is its own.
+        subgroups: (values,), the subgroup of each value; by default each value is its own.
         over: what is left out.
-        level: share of intervals that should hold the truth.
+        level: share of intervals that should contain the truth.
 
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=(10, 3, 100))
@@ -127,8 +127,8 @@ def fairness_interval(
     parts = _parts(array, groups)
     left_out = _left_out(array, groups, over)
     return FairnessInterval(
-        individual=_jackknife(parts, left_out, lambda part: _mean(part.pairs), level),
-        group=_jackknife(parts, left_out, lambda part: _mean(part.subgroups), level),
+        individual=_jackknife(parts, left_out, lambda part: present_mean(part.pairs, axis=-1), level),
+        group=_jackknife(parts, left_out, lambda part: present_mean(part.subgroups, axis=-1), level),
         pairs=_as_matrices(_jackknife(parts, left_out, lambda part: part.pairs, level)),
         subgroups=_jackknife(parts, left_out, lambda part: part.subgroups, level),
     )
@@ -145,29 +145,30 @@ def paired_change(
     r"""Return how I.F. and G.F. changed between two models on the same templates and values, with intervals.
 
     A template's scores before and after are left out together (a jackknife over templates, as in
-    `fairness_interval`), so what makes a template easy or hard for both cancels. The number of samples may differ,
-    and then only the change of the excess is fair to both: fewer samples lie further apart. With `over="samples"`
-    twentieths of the samples are left out of both, and the interval speaks of these templates alone.
+    `fairness_interval`), so what makes a template easy or hard for both cancels. If the number of samples differs,
+    only the change of the excess is fair to both, because fewer samples differ more. With `over="samples"`
+    twentieths of the samples are left out of both, and the interval is about these templates only.
 
-    The reduction is :math:`1 - \rho` with :math:`\rho = a/b`, the excess after through that before. Its interval
-    is Fieller's, all :math:`\rho` with
+    The reduction is :math:`1 - \rho` with :math:`\rho = a/b`, the excess after divided by that before. Its
+    interval is Fieller's, all :math:`\rho` with
 
     .. math:: (a - \rho b)^2 \le t_{B-1}^2 (s_a^2 - 2 \rho s_{ab} + \rho^2 s_b^2)
 
-    with variances and covariance from the same replicates. So it leaves out 0 exactly where the interval of the
-    change does. Where b is not clearly above 0 (:math:`b \le t s_b`), there is no such interval, and no share of
-    what may be nothing: NaN. Fieller, Some Problems in Interval Estimation (1954).
+    with variances and covariance from the same replicates. So it excludes 0 exactly where the interval of the
+    change does. If b is not clearly above 0 (:math:`b \le t s_b`), there is neither such an interval nor a
+    meaningful share: NaN. Fieller, Some Problems in Interval Estimation (1954).
 
-    By simulation (10 templates, 8 values, 100 samples; two models of one distribution, even or not) the interval
-    of the excess' change leaves out 0 in 5–7 % of the cases for I.F. and in about 1 % for G.F. The reduction is
-    that of the excess, and more than that of the distance itself, of which the excess understates small ones most.
+    By simulation (10 templates, 8 values, 100 samples; two models with the same distribution, even or not) the
+    interval of the change of the excess excludes 0 in 5–7 % of the cases for I.F. and in about 1 % for G.F. The
+    reduction is that of the excess; that of the distance itself is smaller, because the excess understates small
+    distances most.
 
     Args:
         before: templates × values × samples; NaN is missing.
         after: the same templates and values, in the same order.
-        subgroups: (values,), the subgroup of each value; without it each value is its own.
+        subgroups: (values,), the subgroup of each value; by default each value is its own.
         over: what is left out.
-        level: share of intervals that should hold the truth.
+        level: share of intervals that should contain the truth.
 
     >>> rng = np.random.default_rng(0)
     >>> before, after = rng.uniform(size=(2, 10, 3, 100))
@@ -205,8 +206,8 @@ def paired_change(
         return _fieller(was, became, np.array([[statistic(part) for part in both] for both in left_out]), level)
 
     return PairedChange(
-        individual=change(lambda part: float(_mean(part.pairs[0]))),
-        group=change(lambda part: float(_mean(part.subgroups[0]))),
+        individual=change(lambda part: float(present_mean(part.pairs[0]))),
+        group=change(lambda part: float(present_mean(part.subgroups[0]))),
         individual_excess=change(_individual_excess),
         group_excess=change(_group_excess),
         individual_reduction=reduction(_individual_excess),
@@ -223,11 +224,11 @@ class _Parts:
 
 
 def _individual_excess(part: _Parts) -> float:
-    return float(_mean(part.pairs[0] - part.pairs[1]))
+    return float(present_mean(part.pairs[0] - part.pairs[1]))
 
 
 def _group_excess(part: _Parts) -> float:
-    return float(_mean(part.subgroups[0] - part.subgroups[1]))
+    return float(present_mean(part.subgroups[0] - part.subgroups[1]))
 
 
 def _fieller(before: float, after: float, replicates: Floats, level: float) -> Reduction:
@@ -251,16 +252,16 @@ def _fieller(before: float, after: float, replicates: Floats, level: float) -> R
 
 
 def _parts(scores: Floats, groups: ValueGroups) -> _Parts:
-    return _Parts(_column_mean(_pair_rows(scores)), _subgroup_rows(scores, groups))
+    return _Parts(present_mean(_pair_rows(scores)), _subgroup_rows(scores, groups))
 
 
 def _left_out(scores: Floats, groups: ValueGroups, over: str) -> list[_Parts]:
-    """The parts without each template, or without each block of samples; none where there is one only."""
+    """The parts without each template, or without each block of samples; none if there is only one."""
     if over == "templates":
         rows = _pair_rows(scores)
         return [
             _Parts(
-                _column_mean(np.delete(rows, at, axis=0)),
+                present_mean(np.delete(rows, at, axis=0)),
                 _subgroup_rows(np.delete(scores, at, axis=0), groups),
             )
             for at in range(len(scores) if len(scores) > 1 else 0)
@@ -303,7 +304,7 @@ def _pair_null(scores: Floats) -> Floats:
 
 
 def _group_null(scores: Floats, groups: ValueGroups) -> Floats:
-    """The mean distance of each subgroup from everything under shuffled labels: (subgroups,)."""
+    """The mean distance of each subgroup from all scores under shuffled labels: (subgroups,)."""
     present = ~np.isnan(scores)
     flat = scores[present]
     order = np.argsort(flat, kind="stable")
@@ -317,12 +318,12 @@ def _group_null(scores: Floats, groups: ValueGroups) -> Floats:
     # how much each template's scores below a gap would vary, for one sample: (templates, gaps)
     share = np.stack([np.cumsum(template == at)[:-1] / max(total, 1) for at, total in enumerate(totals)])
     unit = share * (1 - share) * (totals / np.maximum(totals - 1, 1))[:, None]
-    # subgroups of the same sizes have the same null: without missing samples one row does for most
+    # subgroups of the same sizes have the same null: without missing samples a few rows are enough
     kinds, kind_of = np.unique(sizes, axis=0, return_inverse=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         weight = kinds / kinds.sum(axis=1, keepdims=True)
         variance = np.where(kinds > 0, weight**2 * (1 / kinds - 1 / totals), 0.0) @ unit
-        # a template of which a subgroup has more than its part pulls the subgroup away from everything
+        # a template in which a subgroup is overrepresented pulls it away from all scores
         offset = (weight - totals / totals.sum()) @ share
         null = (_folded(offset, np.sqrt(np.maximum(variance, 0.0))) * gaps).sum(axis=1)
     return np.where(kinds.sum(axis=1) > 0, null, np.nan)[kind_of.ravel()]
@@ -345,7 +346,7 @@ def _jackknife(
     excess = estimate - null
     replicates = [statistic(part) for part in left_out]
     error = _error(np.array([each[0] - each[1] for each in replicates]))
-    # the estimate itself has an error of its own: the null moves with it
+    # not the error of the excess: the null varies with the estimate
     raw_error = _error(np.array([each[0] for each in replicates]))
     quantile = _quantile(len(left_out), level)
     return ExcessInterval(
@@ -373,31 +374,6 @@ def _quantile(blocks: int, level: float) -> float:
     return float(stats.t.ppf((1 + level) / 2, blocks - 1)) if blocks > 1 else float("nan")
 
 
-def _mean(rows: Floats) -> Floats:
-    """The mean over the last axis of what is present."""
-    return _column_mean(np.moveaxis(rows, -1, 0))
-
-
-def _column_mean(rows: Floats) -> Floats:
-    present = ~np.isnan(rows)
-    sums, counts = np.where(present, rows, 0.0).sum(axis=0), present.sum(axis=0)
-    mean: Floats = np.divide(sums, counts, out=np.full(np.shape(sums), np.nan), where=counts > 0)
-    return mean[()]
-
-
 def _as_matrices(pairs: ExcessInterval) -> ExcessInterval:
     """Put the unordered pairs into matrices values × values."""
-
-    def matrix(column: Floats) -> Floats:
-        full: Floats = squareform(column, checks=False)
-        np.fill_diagonal(full, np.nan)
-        return full
-
-    return ExcessInterval(
-        estimate=matrix(pairs.estimate),
-        null=matrix(pairs.null),
-        excess=matrix(pairs.excess),
-        low=matrix(pairs.low),
-        high=matrix(pairs.high),
-        bound=matrix(pairs.bound),
-    )
+    return ExcessInterval(**{field.name: pair_matrix(getattr(pairs, field.name)) for field in fields(pairs)})

@@ -1,34 +1,35 @@
-"""What I.F. and G.F. would be by chance alone: labels shuffled within a template (counterfactual audit)."""
+"""What I.F. and G.F. would be by chance: labels shuffled within each template (counterfactual audit)."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import pdist
 
 from clinometer.metrics.fairness import (
-    Floats,
     Integers,
     Labels,
     PooledDistances,
     ValueGroups,
     as_scores,
     group_values,
+    pair_matrix,
     quantile_grid,
     small_labels,
 )
+from clinometer.metrics.means import Floats, present_mean
 
-_FEW = 100  # different scores in a template, up to which counts of them are faster than the scores themselves
+_FEW = 100  # up to this many different scores in a template, counting them is faster than shuffling them
 _BATCH = 20_000_000  # numbers held at a time
-_TIE = 1e-10  # relative: two sums of the same numbers in another order are equal
+_TIE = 1e-10  # relative: two sums of the same numbers in another order count as equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstChance:
-    """A distance beside what chance gives; each field has the shape of the distance, a scalar for a single one."""
+    """A distance and what chance gives; each field has the shape of the distance, a scalar for a single one."""
 
     estimate: Floats
     null: Floats  # mean over the shuffles
@@ -58,25 +59,25 @@ def fairness_null(
     rng: np.random.Generator,
     draws: int = 1000,
 ) -> FairnessNull:
-    """Set I.F. and G.F. against the same quantities with the labels of the samples shuffled within each template.
+    """Compare I.F. and G.F. with the same quantities after shuffling the samples' labels within each template.
 
         p = (1 + #{T* ≥ T}) / (draws + 1),   excess = T − mean T*
 
-    Two samples of one distribution lie apart, the more so the smaller they are; shuffling shows how far. If the
-    value does not matter in any template, p is uniform, whatever the shape of the scores and the number of samples
-    (with many ties it errs to the large side). The excess understates a true distance: a shift of all scores by δ
-    gives W1 = δ at any sample size, and an excess below δ (`fairness_interval` says more).
+    Two samples of the same distribution differ, and small ones more; shuffling shows by how much. If the value
+    does not matter in any template, p is uniform, whatever the shape of the scores and the number of samples (with
+    many ties it is somewhat too large). The excess understates a true distance: shifting all scores by δ gives W1
+    = δ at any sample size, but an excess below δ (see `fairness_interval`).
 
-    Under a shuffle the sorted scores of a template stay where they are and only their labels move. So nothing is
-    sorted but labels; W1 of two values is Σ|x_(i) − y_(i)|/n, and W1 of a subgroup from everything is summed
-    between the subgroup's neighbouring ranks in closed form. Where a template has few different scores, tables of
-    counts with given margins are drawn instead of shuffles. Exact for any sizes. For 29 values × 10 templates ×
-    1,000 samples a draw takes about 30 ms, 1 to 20 ms with up to 100 different scores, and 70 ms where 1 % of the
-    samples are missing, for then the sizes differ.
+    A shuffle leaves the sorted scores of a template in place and moves only their labels, so only labels are
+    sorted. W1 of two values is Σ|x_(i) − y_(i)|/n; W1 of a subgroup from all scores has a closed form between the
+    subgroup's neighbouring ranks. If a template has few different scores, tables of counts with given margins are
+    drawn instead. Exact for any sizes. For 29 values × 10 templates × 1,000 samples a draw takes about 30 ms, 1 to
+    20 ms with up to 100 different scores, and 70 ms if 1 % of the samples are missing, because then the sizes
+    differ.
 
     Args:
         scores: templates × values × samples; NaN is missing.
-        subgroups: (values,), the subgroup of each value; without it each value is its own.
+        subgroups: (values,), the subgroup of each value; by default each value is its own.
         rng: where the shuffles come from.
         draws: how many; for false-discovery rates over m pairs at least 20 · m.
 
@@ -95,10 +96,10 @@ def fairness_null(
     few = all(len(template.levels) <= _FEW for template in templates)
     shuffles = (_count_shuffles if few else _rank_shuffles)(templates, groups, rng=rng, draws=draws)
     return FairnessNull(
-        individual=_against_chance(_mean(shuffles.pairs, axis=(1, 2))),
-        group=_against_chance(_mean(shuffles.subgroups, axis=1)),
-        templates=_against_chance(_mean(shuffles.pairs, axis=2)),
-        pairs=_as_matrices(_against_chance(_mean(shuffles.pairs, axis=1))),
+        individual=_against_chance(present_mean(shuffles.pairs, axis=(1, 2))),
+        group=_against_chance(present_mean(shuffles.subgroups, axis=1)),
+        templates=_against_chance(present_mean(shuffles.pairs, axis=2)),
+        pairs=_as_matrices(_against_chance(present_mean(shuffles.pairs, axis=1))),
         subgroups=_against_chance(shuffles.subgroups),
         subgroup_names=groups.names,
         draws=draws,
@@ -107,7 +108,7 @@ def fairness_null(
 
 @dataclass(frozen=True, slots=True)
 class _Shuffles:
-    """The distances that were observed, in the first row, and those of every shuffle."""
+    """The observed distances in the first row, then those of each shuffle."""
 
     pairs: Floats  # (1 + draws, templates, unordered pairs)
     subgroups: Floats  # (1 + draws, subgroups)
@@ -135,7 +136,7 @@ class _Template:
 def _rank_shuffles(
     templates: Sequence[_Template], groups: ValueGroups, *, rng: np.random.Generator, draws: int
 ) -> _Shuffles:
-    """Shuffle the labels themselves, for scores that are mostly different."""
+    """Shuffle the labels themselves, when most scores are different."""
     values = len(groups.of_value)
     pairs = np.full((1 + draws, len(templates), values * (values - 1) // 2), np.nan)
     subgroups = np.full((1 + draws, len(groups.names)), np.nan)
@@ -168,7 +169,7 @@ class _PairDistances:
     def of(self, labels: Labels) -> Floats:
         if self._places is None:
             return np.zeros(0)
-        # sorted by label, and by score within a label, for the scores are sorted already
+        # sorted by label, and by score within a label, because the scores are already sorted
         by_value = self._scores[np.argsort(labels, kind="stable")]
         distances: Floats = pdist(by_value[self._places] * self._widths, "cityblock")
         return distances
@@ -177,7 +178,7 @@ class _PairDistances:
 def _count_shuffles(
     templates: Sequence[_Template], groups: ValueGroups, *, rng: np.random.Generator, draws: int
 ) -> _Shuffles:
-    """Draw tables of values × different scores with the observed margins: what shuffled labels come to."""
+    """Draw tables of values × different scores with the observed margins: the same as shuffling labels."""
     values, names = len(groups.of_value), len(groups.names)
     levels = np.unique(np.concatenate([template.levels for template in templates]))
     columns = [np.searchsorted(levels, template.levels) for template in templates]
@@ -214,7 +215,7 @@ def _random_tables(observed: Integers, *, rng: np.random.Generator, draws: int) 
     tables = np.zeros((draws, values, levels), dtype=np.int64)
     free = np.tile(observed.sum(axis=1), (draws, 1))  # places that a value still has
     for level in range(levels - 1):
-        left = np.full(draws, observed[:, level].sum())  # samples with this score that nobody has yet
+        left = np.full(draws, observed[:, level].sum())  # samples with this score that are not yet given out
         others = free.sum(axis=1)
         for value in range(values - 1):
             others -= free[:, value]
@@ -249,7 +250,7 @@ def _nothing(tables: Integers, at: int) -> Floats:
 
 
 def _distances_from_all(pooled: Floats, levels: Floats) -> Floats:
-    """W1 of each subgroup from everything: (draws, subgroups, levels) -> (draws, subgroups)."""
+    """W1 of each subgroup from all scores: (draws, subgroups, levels) -> (draws, subgroups)."""
     below = pooled.cumsum(axis=2)
     total = below.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
@@ -260,24 +261,15 @@ def _distances_from_all(pooled: Floats, levels: Floats) -> Floats:
 
 
 def _pair_numbers(used: Integers, values: int) -> Integers:
-    """Where the pairs of some values stand among all unordered pairs."""
+    """Return the positions of the pairs of some values among all unordered pairs."""
     number = np.full((values, values), -1, dtype=np.int64)
     number[np.triu_indices(values, 1)] = np.arange(values * (values - 1) // 2)
     inside = number[np.ix_(used, used)]
     return inside[np.triu_indices(len(used), 1)]
 
 
-def _mean(distances: Floats, *, axis: int | tuple[int, ...]) -> Floats:
-    """The mean over what is present; which pairs are missing is the same in every shuffle."""
-    present = ~np.isnan(distances)
-    counts = present.sum(axis=axis)
-    sums = np.where(present, distances, 0.0).sum(axis=axis)
-    mean: Floats = np.divide(sums, counts, out=np.full(np.shape(sums), np.nan), where=counts > 0)
-    return mean
-
-
 def _against_chance(rows: Floats) -> AgainstChance:
-    """Set the first row against the others."""
+    """Compare the first row with the others."""
     estimate, shuffled = rows[0], rows[1:]
     null = shuffled.mean(axis=0)
     low, high = np.quantile(shuffled, [0.025, 0.975], axis=0)
@@ -290,17 +282,4 @@ def _against_chance(rows: Floats) -> AgainstChance:
 
 def _as_matrices(pairs: AgainstChance) -> AgainstChance:
     """Put the unordered pairs into matrices values × values."""
-
-    def matrix(column: Floats) -> Floats:
-        full: Floats = squareform(column, checks=False)
-        np.fill_diagonal(full, np.nan)
-        return full
-
-    return AgainstChance(
-        estimate=matrix(pairs.estimate),
-        null=matrix(pairs.null),
-        null_low=matrix(pairs.null_low),
-        null_high=matrix(pairs.null_high),
-        excess=matrix(pairs.excess),
-        p=matrix(pairs.p),
-    )
+    return AgainstChance(**{field.name: pair_matrix(getattr(pairs, field.name)) for field in fields(pairs)})

@@ -1,7 +1,7 @@
 """Gendered probability among the most probable words, and how a context changes it (counterexamples audit).
 
-All functions work on answers stacked into arrays of shape (prompts, words): one row for each prompt, its most
-probable word first. A row with fewer words is padded with log-probability −inf.
+All functions take answers as arrays of shape (prompts, words): one row for each prompt, its most probable word
+first. A row with fewer words is padded with log-probability −inf.
 """
 
 from __future__ import annotations
@@ -83,14 +83,15 @@ def stereotypical_margin(mass: GenderedMass, dominance: Ints) -> Floats:
 def log_relative_probability(
     words: Ints, logprobs: Floats, base_words: Ints, base_logprobs: Floats, *, k: int
 ) -> Floats:
-    r"""Return the logarithm of the relative probability of each word that both lists of a prompt hold.
+    r"""Return the logarithm of the relative probability of each word that is in both lists of a prompt.
 
     .. math:: \log \frac{p(w \mid c_{knowledge})}{p(w \mid c_{base})}
 
     Equation 1 of the counterexamples paper. Words are numbers (the same word has the same number; negative is
     padding) of shape (prompts, words); the base arrays hold, row by row, the answer to the same prompt without
-    knowledge. The result has shape (prompts, k): NaN where the word is not among the first k of both. When a word
-    stands twice in a list (two spellings with one number) its probabilities are added and its ratio stands once.
+    knowledge. The result has shape (prompts, k): NaN where the word is not among the first k of both. If a word
+    appears twice in a list (two spellings with one number), its probabilities are added and its ratio appears
+    once.
 
     >>> ratio = log_relative_probability(
     ...     np.array([[7, 8]]), np.log([[0.4, 0.1]]), np.array([[9, 7]]), np.log([[0.3, 0.2]]), k=2
@@ -107,5 +108,5 @@ def log_relative_probability(
     shared = first & in_base.any(axis=2) & (words >= 0)
     after = np.einsum("nij,nj->ni", same, np.exp(logprobs[:, :k]))
     before = np.einsum("nij,nj->ni", in_base, np.exp(base_logprobs[:, :k]))
-    with np.errstate(divide="ignore", invalid="ignore"):  # where nothing is shared both may be 0
+    with np.errstate(divide="ignore", invalid="ignore"):  # both may be 0 where nothing is shared
         return np.where(shared, np.log(after) - np.log(before), np.nan)

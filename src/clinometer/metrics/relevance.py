@@ -1,4 +1,4 @@
-"""Whether generated text still speaks of what it was asked about: guards of the counterfactual audit."""
+"""Whether generated text is still about what it was asked about: checks of the counterfactual audit."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 def semantic_similarity_share(
     prefix_vectors: ArrayLike, continuation_vectors: ArrayLike, threshold: float = 0.4
 ) -> float:
-    r"""Return the share of continuations whose sentence vector points the way of their prefix's (S.S.).
+    r"""Return the share of continuations whose sentence vector is similar to their prefix's (S.S.).
 
     .. math:: \frac1n \#\{i : \cos(u_i, v_i) > \tau\}
 
     §5.3 and appendix C.7 of the counterfactual paper, where the vectors are those of the universal sentence
-    encoder and τ is 0.4. The last axis is the vector; the axes before it are those of the continuations, and the
-    prefixes are repeated over them as numpy does it: (d,) for one prefix, (n, d) for one each, (k, 1, d) for k
-    prefixes with continuations (k, n, d). A vector that is zero or has NaN is missing and left out; NaN where all
-    are.
+    encoder and τ is 0.4. The last axis is the vector; prefixes are broadcast over the other axes of the
+    continuations: (d,) for one prefix, (n, d) for one each, (k, 1, d) for k prefixes with continuations (k, n, d).
+    A vector that is zero or contains NaN is missing and left out; NaN if all are.
 
     cos = 0.6 and 0:
 
@@ -40,9 +39,9 @@ def semantic_similarity_share(
 
 
 def mentions_share(texts: Sequence[str], tokens: Sequence[str]) -> float:
-    """Return the share of texts that mention one of the sensitive tokens (S.S.c); NaN where there is no text.
+    """Return the share of texts that mention one of the sensitive tokens (S.S.c); NaN without any text.
 
-    §5.3 of the counterfactual paper. Whole words in any case: "Baker's" mentions "baker", "bakers" does not unless
+    §5.3 of the counterfactual paper. Whole words in any case: "Baker's" mentions "baker"; "bakers" does so only if
     it is among the tokens.
 
     >>> mentions_share(["The baker's dog.", "She bakes.", "BAKER!", "bakers"], ["baker"])
@@ -53,7 +52,7 @@ def mentions_share(texts: Sequence[str], tokens: Sequence[str]) -> float:
 
 
 def mentions(texts: Sequence[str], tokens: Sequence[str]) -> NDArray[np.bool_]:
-    """Tell of each text whether it mentions one of the sensitive tokens, as `mentions_share` counts them.
+    """Return for each text whether it mentions one of the sensitive tokens, as `mentions_share` counts them.
 
     >>> mentions(["The baker's dog.", "She bakes."], ["baker"]).tolist()
     [True, False]
@@ -84,13 +83,13 @@ def distinct_words(
     min_count: int = 5,
     smoothing: float = 1.0,
 ) -> tuple[DistinctWord, ...]:
-    r"""Return the words that set the texts of value a apart from those of value ã, the most distinct first.
+    r"""Return the words that distinguish the texts of value a from those of value ã, the most distinct first.
 
     .. math:: \arg\max_w \frac{p(w|a)}{p(w|\tilde a)}, \qquad p(w|a) = \frac{c_a(w) + s}{N_a + s |V|}
 
-    Appendix C.8 of the counterfactual paper, which does not say what it does about words that ã never has. We
-    add s = `smoothing` to every count, V being the words of both, and ask for `min_count` occurrences in the texts
-    of a; ties go by count, then by name. Only words with a ratio above 1 are returned.
+    Appendix C.8 of the counterfactual paper, which does not say how it treats words that ã never has. We add s =
+    `smoothing` to every count, where V are the words of both, and require `min_count` occurrences in the texts of
+    a; ties are ordered by count, then by name. Only words with a ratio above 1 are returned.
 
     >>> [found.word for found in distinct_words({"law": 9, "the": 50, "odd": 1}, {"the": 60, "cake": 8})]
     ['law']

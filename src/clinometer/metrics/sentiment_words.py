@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_ROUNDING = 1e-12  # relative: two means of the same values in another order, or in longer sums, are equal
+_ROUNDING = 1e-12  # relative: two means of the same values in another order, or in longer sums, count as equal
 
 
 def sat_polarity(p_pos: ArrayLike, p_neg: ArrayLike, *, m: float) -> Ints:
@@ -20,13 +20,13 @@ def sat_polarity(p_pos: ArrayLike, p_neg: ArrayLike, *, m: float) -> Ints:
     .. math:: \bar p^+ > \bar p^- + m\,\sigma^- \;\Rightarrow\; +1, \qquad
               \bar p^- > \bar p^+ + m\,\sigma^+ \;\Rightarrow\; -1
 
-    with mean and standard deviation over the reviews of one class, §3.2 of the paper. Which standard deviation it
-    means is not said; ours divides by the number of reviews (ddof = 0; the other is 0.03 % larger at 2,000).
+    with mean and standard deviation over the reviews of one class, §3.2 of the paper. It does not say which
+    standard deviation; ours divides by the number of reviews (ddof = 0; the other is 0.03 % larger at 2,000).
 
     `p_pos` (positive reviews, words) and `p_neg` (negative reviews, words) hold the probability of each word at
     the mask; the classes may differ in size. NaN is a missing review and is left out. A word without any value in
-    one of the classes has no polarity, which a whole number cannot say: it raises ValueError. Leave such words
-    out; `sat_effect` gives NaN for them.
+    one of the classes raises ValueError, because whole numbers have no NaN. Leave such words out; `sat_effect`
+    gives NaN for them.
 
     Means 0.3 and 0.1, deviation 0.1 of the second: the word is called positive for m < 2.
 
@@ -55,9 +55,9 @@ def sat_effect(p_pos: ArrayLike, p_neg: ArrayLike) -> Floats:
     .. math:: e = \begin{cases} (\bar p^+ - \bar p^-)/\sigma^- & \bar p^+ > \bar p^- \\
                                 (\bar p^+ - \bar p^-)/\sigma^+ & \text{else} \end{cases}
 
-    `sat_polarity` calls a word biased, with the sign of e, where |e| > m: |e| is the m up to which it does. Shapes
-    and missing values as there; NaN where a word has no value in one of the classes, ±inf where the class with the
-    smaller mean does not vary (as when it is a single review).
+    `sat_polarity` calls a word biased, with the sign of e, if |e| > m. Shapes and missing values as there; NaN if
+    a word has no value in one of the classes, ±inf if the class with the smaller mean does not vary (as with a
+    single review).
 
     >>> sat_effect([[0.2], [0.4]], [[0.0], [0.2]]).round(6)
     array([2.])

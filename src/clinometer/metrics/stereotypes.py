@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-Floats = NDArray[np.float64]
+from clinometer.metrics.means import Floats, present_mean
 
 
 def typicality(post_logprob: ArrayLike, prior_logprob: ArrayLike) -> Floats:
@@ -19,21 +19,21 @@ def typicality(post_logprob: ArrayLike, prior_logprob: ArrayLike) -> Floats:
     .. math:: t = \log P_{post}(y \mid \text{Why are parents so y?})
                   - \log P_{prior}(y \mid \text{Why are [MASK] so y?})
 
-    Equation 3 of the stereotypes paper (Section 4). Natural logarithms of any shapes that broadcast; NaN where
-    either is missing, and where both are −inf.
+    Equation 3 of the stereotypes paper (Section 4). Natural logarithms of any shapes that broadcast; NaN if either
+    is missing, or if both are −inf.
 
     >>> typicality(np.log([0.2, 0.1]), np.log([0.1, 0.1])).round(3).tolist()
     [0.693, 0.0]
     """
     post, prior = np.asarray(post_logprob, dtype=np.float64), np.asarray(prior_logprob, dtype=np.float64)
-    with np.errstate(invalid="ignore"):  # −inf minus −inf: nothing is known
+    with np.errstate(invalid="ignore"):  # −inf minus −inf is unknown
         return np.asarray(post - prior)
 
 
 def gold_ranks(
     ranked: Mapping[str, Sequence[str]], gold: Mapping[str, Collection[str]]
 ) -> dict[str, dict[str, float]]:
-    """Return at which place of its key's list each gold attribute stands, from 1 on; infinity where it does not.
+    """Return the rank of each gold attribute in its key's list, from 1; infinity if it is not there.
 
     Attributes match exactly, in lower case. A key that is missing from `ranked` has an empty list.
 
@@ -53,13 +53,13 @@ def gold_ranks(
 def recall_at_k(
     ranked: Mapping[str, Sequence[str]], gold: Mapping[str, Collection[str]], ks: Iterable[int]
 ) -> dict[int, float]:
-    r"""Return the share of all gold attributes that stand among the first k of their group's list, for each k.
+    r"""Return the share of all gold attributes that are among the first k of their group's list, for each k.
 
     .. math:: R@k = \frac{\sum_g |gold_g \cap \mathrm{first}_k(ranked_g)|}{\sum_g |gold_g|}
 
     Section 4 of the stereotypes paper: a micro-average over attributes, exact match in lower case. Keys are groups
     (or prompts about them); one that is missing from `ranked` counts as not found, one that is missing from `gold`
-    does not count. NaN where there is no gold attribute at all.
+    is ignored. NaN without any gold attribute.
 
     >>> recall_at_k({"nurses": ["kind", "busy"]}, {"nurses": {"busy", "mean"}, "cooks": {"rude"}}, ks=[1, 2])
     {1: 0.0, 2: 0.3333333333333333}
@@ -71,39 +71,24 @@ def recall_at_k(
     return {k: float((ranks <= k).mean()) if len(ranks) else math.nan for k in wanted}
 
 
-# the order of the paper's emotion vectors (Section 5)
-EMOTIONS = (
-    "fear",
-    "joy",
-    "sadness",
-    "trust",
-    "surprise",
-    "anticipation",
-    "disgust",
-    "anger",
-    "negative",
-    "positive",
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmotionProfile:
-    """Shares of the covered words that have each emotion, and how many words are covered."""
+    """The share of the covered words that have each emotion, and how many words are covered."""
 
     vector: NDArray[np.float64]  # (emotions,)
     covered: int
 
 
 def emotion_profile(
-    words: Iterable[str], lexicon: Mapping[str, Collection[str]], *, emotions: Sequence[str] = EMOTIONS
+    words: Iterable[str], lexicon: Mapping[str, Collection[str]], *, emotions: Sequence[str]
 ) -> EmotionProfile:
     r"""Return which share of a group's attributes has each emotion.
 
     .. math:: s_{emo}(TGT) = \frac{1}{|W_{TGT}|} \sum_{w \in W_{TGT}} \mathrm{NRC}_{emo}(w)
 
     Equation 4 of the stereotypes paper (Section 5): W is the set of distinct attributes, in lower case, that the
-    lexicon covers. `lexicon` maps every covered word (in lower case), also one without an emotion, to its
-    emotions. NaN where no word is covered.
+    lexicon covers. `lexicon` maps every covered word (in lower case) to its emotions, perhaps none. NaN if no word
+    is covered.
 
     >>> lexicon = {"selfish": {"anger", "disgust", "negative"}, "vocal": set()}
     >>> profile = emotion_profile(["Selfish", "vocal", "selfish", "blorp"], lexicon, emotions=("anger", "joy"))
@@ -136,7 +121,7 @@ def representational_similarity(
     the same groups in the same order, and any number of dimensions each. The paper's authors keep a group's
     similarity with itself, which is 1 in both models; `self_similarity=False` leaves it out. A group whose vector
     is zero or missing (NaN) in either model has no cosine: it is left out of every comparison, and its `per_group`
-    is NaN; so is that of a group whose similarities do not differ, and the mean where no group is left.
+    is NaN. So is that of a group whose similarities do not differ, and the mean if no group is left.
 
     >>> a = [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 3.0]]
     >>> round(representational_similarity(a, a).mean, 6)
@@ -155,12 +140,11 @@ def representational_similarity(
             for vectors in (first, second)
         ]
         per_group[usable] = np.clip((ranks[0] * ranks[1]).sum(axis=1), -1.0, 1.0)
-    known = per_group[~np.isnan(per_group)]
-    return RepresentationalSimilarity(mean=float(known.mean()) if len(known) else np.nan, per_group=per_group)
+    return RepresentationalSimilarity(mean=float(present_mean(per_group)), per_group=per_group)
 
 
 def has_direction(vectors: Floats) -> NDArray[np.bool_]:
-    """Tell which vectors have a cosine with others: (groups, dimensions) -> (groups,)."""
+    """Return which vectors have a cosine with others: (groups, dimensions) -> (groups,)."""
     known: NDArray[np.bool_] = np.isfinite(vectors).all(axis=1) & (vectors != 0).any(axis=1)
     return known
 
@@ -172,19 +156,19 @@ def similarity_matrix(vectors: Floats) -> Floats:
     [[1.0, 0.6], [0.6, 1.0]]
     """
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    # cosines that are equal but for rounding must be ties
+    # cosines that differ only by rounding must be ties
     return np.asarray(np.round(unit @ unit.T, 12))
 
 
 def standard_ranks(matrix: Floats, *, self_similarity: bool) -> Floats:
     """Return the ranks within each row, with mean 0 and length 1: the product of two such rows is Spearman's ρ.
 
-    Without self-similarity the diagonal is not ranked and 0. NaN in a row whose values do not differ.
+    Without self-similarity the diagonal is not ranked but 0. NaN in a row whose values do not differ.
     """
     ranked = matrix.copy()
     diagonal = np.eye(len(matrix), dtype=bool)
     if not self_similarity:
-        ranked[diagonal] = np.inf  # the last rank, taken out again: the other ranks stay 1 … n − 1
+        ranked[diagonal] = np.inf  # the last rank, removed below: the other ranks stay 1 … n − 1
     ranks = np.asarray(stats.rankdata(ranked, axis=1), dtype=np.float64)
     kept = np.ones_like(diagonal) if self_similarity else ~diagonal
     counts = kept.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""How sure a number is: intervals, tests, corrections and detectable effects. Pure functions on numpy arrays."""
+"""Intervals, tests, corrections and detectable effects: pure functions on numpy arrays."""
 
 from clinometer.stats.agreement import Kappa, RaterPair, cohens_kappa, pairwise_kappa
 from clinometer.stats.bootstrap import Interval, cluster_bootstrap

@@ -1,4 +1,4 @@
-"""Items that belong together: how every test and interval in this room counts them."""
+"""Items that belong together: the shapes and clusters that all tests and intervals here share."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Grouping:
 
 
 def group_items(clusters: Labels | None, items: int) -> Grouping:
-    """Group items by their label; without labels each item is a cluster of its own.
+    """Group items by their label; without labels each item is its own cluster.
 
-    Clusters are numbered as they first appear and not by name, so that renaming them changes no result.
+    Clusters are numbered in the order in which they appear: renaming them changes no result.
     """
     if clusters is None:
         every = np.arange(items)
@@ -55,3 +55,13 @@ def as_columns(values: ArrayLike) -> FloatArray:
     if np.isinf(array).any():
         raise ValueError("found an infinite value; give finite numbers, and NaN where one is missing")
     return array.reshape(array.shape[0], -1)
+
+
+def one_row_each(values: ArrayLike, rows: int, *, of: str) -> FloatArray:
+    """Return what a statistic returned for some rows; raise ValueError unless it has one row for each."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape[:1] != (rows,):
+        raise ValueError(
+            f"the statistic returned shape {array.shape} for {rows} rows of {of}; return one row for each"
+        )
+    return array

@@ -7,23 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clinometer.stats._clusters import FloatArray, Grouping, IntArray
+from clinometer.stats._clusters import FloatArray, Grouping, IntArray, one_row_each
 
-_BATCH = 4_000_000  # numbers held at a time (draws × clusters), so that memory stays flat
+Statistic = Callable[[FloatArray], FloatArray]
+
+STEP = 1e-4  # of the way from the mean to an item: the derivative's step
+_BATCH = 4_000_000  # numbers held at a time (draws × clusters), to limit memory
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """What the draws came to: the mean of every column, and the error of the first ones' means."""
+    """The results of the draws: the mean of every column, and the standard error of the first columns' means."""
 
     means: FloatArray  # (draws, columns)
-    errors: FloatArray  # (draws, studentized columns): 0 where a draw has no spread between its clusters
+    errors: FloatArray  # (draws, studentized columns): 0 if a draw has no spread between its clusters
 
 
 def resample(
     columns: FloatArray, grouping: Grouping, *, studentized: int, rng: np.random.Generator, draws: int
 ) -> Draws:
-    """Draw clusters, then items within each cluster drawn; a cluster drawn twice draws its items twice."""
+    """Draw clusters, then items within each drawn cluster; a cluster drawn twice draws its items twice."""
     batch = max(1, _BATCH // len(grouping.sizes))
     parts = [
         _resample_batch(columns, grouping, studentized=studentized, rng=rng, draws=min(batch, draws - done))
@@ -43,7 +46,7 @@ def _resample_batch(
     crossed = np.zeros((draws, studentized))  # Σ m S
 
     single = grouping.sizes == 1
-    if single.any():  # nothing to draw within these: one product serves them all
+    if single.any():  # nothing to draw within these: one product is enough
         rows = columns[grouping.order[grouping.starts[single]]]
         weights = times[:, single].astype(np.float64)
         total += weights @ rows
@@ -66,7 +69,7 @@ def _resample_batch(
     centre = means[:, :studentized]
     # Σ (S − m · mean)², the spread between the clusters of a draw
     spread = squares - 2 * centre * crossed + centre**2 * (times @ grouping.sizes**2)[:, None]
-    spread[spread <= 1e-10 * squares] = 0.0  # what is left of a difference of equal numbers is rounding
+    spread[spread <= 1e-10 * squares] = 0.0  # the rest of a difference of equal numbers is rounding
     factor = groups / max(groups - 1, 1)
     return Draws(means, np.sqrt(factor * spread) / items)
 
@@ -77,19 +80,14 @@ def _uniform_counts(n: int, *, rows: int, rng: np.random.Generator) -> IntArray:
     return np.bincount(picks.ravel(), minlength=rows * n).reshape(rows, n)
 
 
-Statistic = Callable[[FloatArray], FloatArray]
-
-STEP = 1e-4  # of the way from the mean to an item: the derivative's step
-
-
 def check_draws(draws: int, level: float) -> None:
-    """Raise ValueError where the draws cannot give an interval of this level."""
+    """Raise ValueError if these draws cannot give an interval of this level."""
     if not 0 < level < 1 or (draws + 1) * (1 - level) < 2:
         raise ValueError(f"found draws={draws}, level={level}; give 0 < level < 1 and draws ≥ 2 / (1 − level) − 1")
 
 
 def deviations_from(centre: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return the columns minus their means; rounding is not spread: a constant column stays constant."""
+    """Return the columns minus their means; a constant column becomes exactly 0, whatever the rounding."""
     deviations: FloatArray = columns - centre
     deviations[np.abs(deviations) <= 1e-13 * np.abs(columns).max(axis=0)] = 0.0
     return deviations
@@ -98,23 +96,18 @@ def deviations_from(centre: FloatArray, columns: FloatArray) -> FloatArray:
 def function_of_means(statistic: Statistic | None, shape: tuple[int, ...], *, missing: bool) -> Statistic:
     """Return the statistic as a function of the means of a matrix's columns.
 
-    With missing values the matrix carries a second half, 1 where a value is present: a mean over what is present
-    is the ratio of two means over everything.
+    With missing values the matrix has a second half, 1 where a value is present: the mean of the present values is
+    the ratio of two means over all items.
     """
 
     def function(means: FloatArray) -> FloatArray:
         if missing:
             half = means.shape[1] // 2
             share = means[:, half:]
-            # a draw without any present item has a share of 0 but for rounding, and no mean
+            # a draw without any present item has a share of 0, except for rounding, and no mean
             means = means[:, :half] / np.where(share > 1e-12, share, np.nan)
         means = means.reshape(len(means), *shape)
-        out = means if statistic is None else np.asarray(statistic(means), dtype=np.float64)
-        if out.shape[:1] != means.shape[:1]:
-            raise ValueError(
-                f"the statistic returned shape {out.shape} for {len(means)} rows of means; return one row for each"
-            )
-        return out
+        return means if statistic is None else one_row_each(statistic(means), len(means), of="means")
 
     return function
 
@@ -131,18 +124,18 @@ class Limits:
 def limits(
     estimate: FloatArray, error: FloatArray, moved: Draws, *, null: float, alpha: float, symmetric: bool = False
 ) -> Limits:
-    """Read the interval and the p-value off the draws; `moved.means` are θ* − θ.
+    """Return the interval and the p-value given by the draws; `moved.means` are θ* − θ.
 
-    Either tail of t* has its own quantile; `symmetric` takes one of |t*| for both.
+    Each tail of t* has its own quantile; `symmetric` uses one quantile of |t*| for both.
     """
     draws = len(moved.means)
     with np.errstate(invalid="ignore", divide="ignore"):
         pivots = moved.means / moved.errors
         pivots[(moved.means == 0) & (moved.errors == 0)] = 0.0
-        pivots[:, np.isnan(error)] = 0.0  # nothing to read there: the limits are NaN through the error
+        pivots[:, np.isnan(error)] = 0.0  # the limits are NaN there, because the error is
         observed = (estimate - null) / error
         if symmetric:
-            # a draw that the statistic is not defined for could be anywhere: as far away as can be
+            # a draw for which the statistic is undefined could be anywhere: assume the worst
             distances = np.where(np.isnan(pivots), np.inf, np.abs(pivots))
             tails, p = _symmetric_tails(distances, alpha), _as_far(distances, observed)
         else:
@@ -150,11 +143,11 @@ def limits(
         low, high = estimate - tails.high * error, estimate - tails.low * error
 
     flat = (moved.errors == 0).sum(axis=0)
-    # 1 − 0.95 is a little more than 0.05: without the slack, an infinite draw could stand right at the quantile
+    # 1 − 0.95 is a little more than 0.05: without the slack, an infinite draw could be exactly at the quantile
     in_tail = (draws + 1) * (alpha if symmetric else alpha / 2)
     percentile = (flat + 1 >= in_tail - 1e-9) & ~np.isnan(error)
     if percentile.any():
-        # These draws have many ties, some of them at the null itself: rounding must not decide on which side.
+        # These draws have many ties, some exactly at the null: rounding must not decide on which side they are.
         centred = moved.means[:, percentile] + (estimate[percentile] - null)
         centred[np.abs(centred) <= 1e-12 * np.abs(moved.means[:, percentile]).max(axis=0)] = 0.0
         tails = _tails(centred, alpha)
@@ -170,14 +163,14 @@ class _Tails:
 
 
 def _tails(draws: FloatArray, alpha: float) -> _Tails:
-    """Return the α/2 and 1 − α/2 quantiles of each column; draws without an observation (NaN) do not count."""
+    """Return the α/2 and 1 − α/2 quantiles of each column; draws without an observation (NaN) are ignored."""
     quantile = np.nanquantile if np.isnan(draws).any() else np.quantile
     low, high = quantile(draws, [alpha / 2, 1 - alpha / 2], axis=0, method="weibull")
     return _Tails(low, high)
 
 
 def _symmetric_tails(distances: FloatArray, alpha: float) -> _Tails:
-    """Return ∓ the 1 − α quantile of |t*| of each column; NaN, for no interval, where that is infinite."""
+    """Return ∓ the 1 − α quantile of |t*| of each column; NaN, for no interval, if that is infinite."""
     far = np.quantile(distances, 1 - alpha, axis=0, method="weibull")
     far = np.where(np.isfinite(far), far, np.nan)
     return _Tails(-far, far)

@@ -41,14 +41,14 @@ def cohens_kappa(a: Sequence[Hashable], b: Sequence[Hashable], *, level: float =
     The interval is the large-sample one, by the influence of each item on κ (the same variance as Fleiss, Cohen &
     Everitt 1969), cut at −1 and 1; by simulation it covers 93–95 % from 50 items on. Cohen (1960).
 
-    Missing ratings (None or NaN) drop their item and are counted. κ is NaN when chance alone would agree always
-    (both use one and the same category) or nothing is left; the interval is NaN also when the two never disagree,
-    since nothing then shows how far they would.
+    Items with a missing rating (None or NaN) are left out and counted. κ is NaN if chance alone would always agree
+    (both use only one and the same category) or if nothing is left. The interval is also NaN if the two never
+    disagree, because then nothing shows how much they would.
 
     Args:
         a: (items,), one rater's categories.
         b: (items,), the other's, in the same order.
-        level: share of intervals that should hold the truth.
+        level: share of intervals that should contain the truth.
 
     They agree on 3 of 4; chance gives ½·¼ + ½·¾ = ½; (¾ − ½)/(1 − ½) = ½.
 
@@ -77,7 +77,7 @@ def cohens_kappa(a: Sequence[Hashable], b: Sequence[Hashable], *, level: float =
     observed, expected = float(agree.mean()), float(first @ second)
 
     estimate = low = high = math.nan
-    if len(codes) > 1:  # with one category in use chance agrees always
+    if len(codes) > 1:  # with one category in use, chance always agrees
         estimate = (observed - expected) / (1 - expected)
         by_chance = second[rated[:, 0]] + first[rated[:, 1]] - 2 * expected  # derivative of p_e
         influence = ((1 - expected) * (agree - observed) - (1 - observed) * by_chance) / (1 - expected) ** 2

@@ -27,7 +27,7 @@ class Interval:
     estimate: FloatArray
     low: FloatArray
     high: FloatArray
-    p: FloatArray  # two-sided, of "the statistic is `null`": at most 1 − level when the interval leaves it out
+    p: FloatArray  # two-sided, of "the statistic is `null`": at most 1 − level if the interval excludes it
     n: IntArray  # items that were not missing
 
 
@@ -50,29 +50,29 @@ def cluster_bootstrap(
         low = θ − t*_{1−α/2} · s,   high = θ − t*_{α/2} · s
 
     with G clusters, N items and ℓ_i the influence of item i on the statistic (for the mean, v_i − θ); s* is the
-    same formula on the draw. All columns share their draws, so that they are resampled jointly.
+    same formula on the draw. All columns share their draws: they are resampled jointly.
 
     Why studentized: percentiles of the same draws count the spread within clusters twice (99.5 % coverage for 58
     clusters of 20 independent items) and are too short for few clusters (88 % for 10 clusters of skewed
-    probabilities). In t* the double counting stands above and below the line, and skewness is corrected.
+    probabilities). In t* the double counting is in numerator and denominator, and skewness is corrected.
     By simulation it covers 94–96.5 % for 10 to 58 clusters of 1 to 20 items, normal or skewed, correlated within
-    clusters or not. Too long for 0/1 items with mean 0.1 in 10 clusters (98 %), a little short for 10 clusters of
-    which one holds a quarter of the items (91–93 %).
+    clusters or not. Too long for 0/1 items with mean 0.1 in 10 clusters (98 %), a little too short for 10 clusters
+    of which one has a quarter of the items (91–93 %).
     Davison & Hinkley, Bootstrap Methods and their Application (1997), §2.4, §3.8, §5.2.
 
-    Where so few values differ that draws without any spread reach the tails (two non-zero among thousands), the
-    percentiles of the draws stand in. Values that never differ give an interval of no length; a single cluster
-    gives none (NaN). `p` inverts the interval and is never below 2/(draws + 1). For a plain mean prefer the
-    p-value of `sign_flip_test`, whose error rate holds for any number of non-zero values.
+    If so few values differ that draws without any spread reach the tails (two non-zero among thousands), the
+    percentiles of the draws are used instead. Values that never differ give an interval of length 0; a single
+    cluster gives none (NaN). `p` inverts the interval and is never below 2/(draws + 1). For a plain mean prefer
+    the p-value of `sign_flip_test`, whose error rate holds for any number of non-zero values.
 
     Args:
         values: (items,) or (items, ...). NaN is missing: left out of its own column's mean and of `n`.
         clusters: a label for each item.
         rng: where the draws come from.
-        statistic: smooth function of the column means, row by row, (k, ...) -> (k, ...); without it the means.
+        statistic: smooth function of the column means, row by row, (k, ...) -> (k, ...); by default the means.
         null: the value that `p` tests.
         draws: how many; 1999 make 2.5 % of (draws + 1) a whole number.
-        level: share of intervals that should hold the truth.
+        level: share of intervals that should contain the truth.
 
     >>> rng = np.random.default_rng(0)
     >>> found = cluster_bootstrap([1.0, 2.0, 3.0, 4.0, 5.0, 9.0], ["a", "a", "b", "b", "c", "c"], rng=rng)
@@ -96,7 +96,7 @@ def cluster_bootstrap(
 
     centre = columns.mean(axis=0)
     deviations = deviations_from(centre, columns)
-    with np.errstate(invalid="ignore", divide="ignore"):  # a column with nothing present is 0/0, and NaN is right
+    with np.errstate(invalid="ignore", divide="ignore"):  # a column without any value is 0/0, and NaN is right
         estimate = function(centre[None])
         shape = estimate.shape[1:]
         estimate = estimate.reshape(-1)

@@ -26,13 +26,13 @@ def pearson_interval(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Corr
 
         tanh(artanh r ± z_{(1+level)/2} / √(n − 3))
 
-    `p` is two-sided, of no correlation. Items with a NaN are left out and not counted in `n`. NaN when one measure
+    `p` is two-sided, of no correlation. Items with a NaN are left out and not counted in `n`. NaN if one measure
     never varies; with fewer than 4 items there is no interval. Fisher (1921).
 
     Args:
         x: (items,).
         y: (items,), in the same order.
-        level: share of intervals that should hold the truth.
+        level: share of intervals that should contain the truth.
 
     >>> found = pearson_interval([1, 2, 3, 4, 5], [1, 3, 2, 5, 4])
     >>> round(found.estimate, 3), round(found.low, 3), round(found.high, 3), found.n
@@ -65,14 +65,14 @@ def jackknife_correlation(estimate: float, left_out: ArrayLike, *, level: float 
 
         tanh(z ± t_{n−1} s),   z = artanh r,   s² = (n−1)/n · Σ_i (z_(i) − mean z_(·))²
 
-    For statistics in which items meet in pairs, so that resampling with replacement would compare an item with its
-    own copy. NaN with fewer than 4 items; values that never differ give an interval of no length.
-    Efron & Tibshirani, An Introduction to the Bootstrap (1993), §11.
+    For statistics that compare items in pairs, where resampling with replacement would compare an item with its
+    own copy. NaN with fewer than 4 items; values that never differ give an interval of length 0. Efron &
+    Tibshirani, An Introduction to the Bootstrap (1993), §11.
 
     Args:
         estimate: the correlation over all items.
         left_out: (items,), the correlation without each; NaN is missing.
-        level: share of intervals that should hold the truth.
+        level: share of intervals that should contain the truth.
 
     >>> found = jackknife_correlation(0.5, [0.4, 0.5, 0.6, 0.5, 0.45])
     >>> round(found.low, 3), round(found.high, 3)

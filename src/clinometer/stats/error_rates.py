@@ -41,13 +41,13 @@ def minimum_detectable_effect(
 
     with G clusters of m_g items and sum S_g, N items in all, and T(δ) Student's t with non-centrality δ. Without
     clusters s is the usual standard error of the mean. Sign flips need about the same effect from 10 clusters on.
-    NaN when fewer than two clusters have values. Cohen, Statistical Power Analysis (1988), §2.
+    NaN if fewer than two clusters have values. Cohen, Statistical Power Analysis (1988), §2.
 
     Args:
         differences: (items,) or (items, ...); NaN is missing. Their mean does not matter, their spread does.
         clusters: a label for each item.
         alpha: false-positive rate of the test.
-        power: how often an effect of that size is to be found.
+        power: how often an effect of that size should be found.
 
     For 16 items with standard deviation 1, s = ¼ and δ = 2.99 (2.80 for very many items):
 

@@ -9,17 +9,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clinometer.stats._clusters import FloatArray, IntArray, Labels, as_columns, group_items
+from clinometer.stats._clusters import FloatArray, IntArray, Labels, as_columns, group_items, one_row_each
 
 LabelStatistic = Callable[[FloatArray, NDArray[Any]], FloatArray]
 
-_BATCH = 4_000_000  # numbers held at a time, so that memory stays flat
-_TIE = 1e-12  # relative: two sums of the same numbers in another order are equal
+_BATCH = 4_000_000  # numbers held at a time, to limit memory
+_TIE = 1e-12  # relative: two sums of the same numbers in another order count as equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermutationResult:
-    """What was observed beside what chance gives; each field has the shape of the statistic."""
+    """What was observed and what chance gives; each field has the shape of the statistic."""
 
     estimate: FloatArray
     null: FloatArray  # mean of the statistic under permutation: `estimate − null` is the excess over chance
@@ -34,15 +34,15 @@ def sign_flip_test(
 
         p = #{σ : |Σ_g σ_g S_g| ≥ |Σ_g S_g|} / #σ,   S_g = Σ_{i in g} d_i,   σ_g = ±1
 
-    Two-sided. All 2^G sign patterns are tried when half of them (the other half mirrors it) are no more than
-    `draws`; else `draws` random ones and the observed one, (b + 1)/(m + 1), so that p is never 0. The test is
-    exact when swapping the members of a pair changes nothing but the sign. With a false-discovery rate over many
-    columns p must be able to get small: ask for at least 20 × columns draws. Phipson & Smyth (2010).
+    Two-sided. All 2^G sign patterns are tried if half of them (the other half mirrors it) are at most `draws`;
+    otherwise `draws` random ones and the observed one, (b + 1)/(m + 1), which is never 0. The test is exact if
+    swapping the members of a pair changes nothing but the sign. For a false-discovery rate over many columns p
+    must be able to become small: use at least 20 × columns draws. Phipson & Smyth (2010).
 
     Args:
         differences: (items,) or (items, ...); NaN is missing.
         clusters: a label for each item; items of one cluster are flipped together.
-        rng: where the signs come from; not used when all patterns are tried.
+        rng: where the signs come from; not used if all patterns are tried.
         draws: how many random sign patterns.
 
     Of the 8 sign patterns of (1, 2, 3) two give a sum of ±6, p = 2/8:
@@ -65,7 +65,7 @@ def sign_flip_test(
     for signs in patterns:
         as_large += (np.abs(signs @ sums) >= threshold).sum(axis=0)
         tried += len(signs)
-    # the random patterns do not hold the observed one for certain: add it
+    # the random patterns may not include the observed one: add it
     p = as_large / tried if exact else (as_large + 1) / (tried + 1)
     estimate = np.divide(sums.sum(axis=0), n, out=np.full(n.shape, np.nan), where=n > 0)
     return PermutationResult(
@@ -104,7 +104,7 @@ def difference_of_means(values: FloatArray, labels: NDArray[Any]) -> FloatArray:
     columns = values.reshape(len(values), -1)
     present = (~np.isnan(columns)).astype(np.float64)
     filled = np.nan_to_num(columns)
-    with np.errstate(invalid="ignore", divide="ignore"):  # a label with nothing present has no mean
+    with np.errstate(invalid="ignore", divide="ignore"):  # a label without any present value has no mean
         above = (chosen @ filled) / (chosen @ present)
         below = ((1 - chosen) @ filled) / ((1 - chosen) @ present)
     return np.reshape(above - below, (len(labels), *values.shape[1:]))
@@ -124,16 +124,16 @@ def permutation_test(
 
         p₊ = (1 + #{T* ≥ T}) / (draws + 1),   p = p₊ ("greater") or min(1, 2 · min(p₊, p₋)) ("two-sided")
 
-    "greater" is for distances, which only grow when labels matter (the Wasserstein distance).
+    "greater" is for distances, which only grow if labels matter (the Wasserstein distance).
     Phipson & Smyth (2010).
 
     Args:
-        values: (items,) or (items, ...); NaN is missing, and left to the statistic.
+        values: (items,) or (items, ...); NaN is missing, which the statistic must handle.
         labels: (items,), one for each item.
         rng: where the shuffles come from.
         statistic: (values, labels as k × items) -> (k, ...), one row for each row of labels.
-        groups: (items,); labels are shuffled within a group only (a template).
-        alternative: "two-sided", or "greater" when only large values speak against chance.
+        groups: (items,); labels are shuffled only within a group (a template).
+        alternative: "two-sided", or "greater" if only large values speak against chance.
         draws: how many shuffles.
 
     >>> scores = [0.1, 0.2, 0.1, 0.2, 0.1, 0.8, 0.9, 0.8, 0.9, 0.8]
@@ -148,14 +148,14 @@ def permutation_test(
     items = len(as_columns(array))
     if observed.shape != (items,):
         raise ValueError(f"found labels of shape {observed.shape} for {items} items; give one label for each item")
-    estimate = _rows(statistic(array, observed[None]), 1)[0]
+    estimate = one_row_each(statistic(array, observed[None]), 1, of="labels")[0]
 
     shuffled = []
     batch = max(1, _BATCH // items)
     for done in range(0, draws, batch):
         rows = min(batch, draws - done)
         some = _shuffle_within(observed, groups, rows=rows, rng=rng)
-        shuffled.append(_rows(statistic(array, some), rows))
+        shuffled.append(one_row_each(statistic(array, some), rows, of="labels"))
     null = np.concatenate(shuffled)
     slack = _TIE * np.abs(null).max(axis=0)
     above = (1 + (null >= estimate - slack).sum(axis=0)) / (draws + 1)
@@ -167,15 +167,6 @@ def permutation_test(
         p=np.where(np.isnan(estimate), np.nan, p)[()],
         n=np.full(estimate.shape, (~np.isnan(as_columns(array))).any(axis=1).sum())[()],
     )
-
-
-def _rows(out: FloatArray, rows: int) -> FloatArray:
-    array = np.asarray(out, dtype=np.float64)
-    if array.shape[:1] != (rows,):
-        raise ValueError(
-            f"the statistic returned shape {array.shape} for {rows} rows of labels; return one row for each"
-        )
-    return array
 
 
 def _shuffle_within(

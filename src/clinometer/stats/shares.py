@@ -1,4 +1,4 @@
-"""How sure a share of items is."""
+"""Intervals for shares of items."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def share_interval(share: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Sh
 
         (s + z²/2n ± z √(s(1−s)/n + z²/4n²)) / (1 + z²/n)
 
-    Unlike a bootstrap it also tells how little is known of a share of 0: none of 20 is "0 to 16 %". NaN where n is
+    Unlike a bootstrap it also shows how little is known about a share of 0: none of 20 is "0 to 16 %". NaN if n is
     0. Wilson (1927).
 
     Args:
         share: of any shape.
         n: the number of items behind each; broadcasts to the shares.
-        level: share of intervals that should hold the truth.
+        level: share of intervals that should contain the truth.
 
     >>> found = share_interval([0.0, 0.5], 20)
     >>> found.low.round(3).tolist(), found.high.round(3).tolist()
@@ -51,14 +51,14 @@ def paired_share_interval(
 
         d ± z √((a + b − d²) / (n + 2)),   a = (f₁ + 1)/(n + 2),   b = (f₂ + 1)/(n + 2),   d = a − b
 
-    The two counts added keep it honest for few items and for differences of 0 or 1. NaN where n is 0. Bonett &
+    The two added counts keep it valid for few items and for differences of 0 or 1. NaN if n is 0. Bonett &
     Price, Adjusted Wald Confidence Interval for a Difference of Binomial Proportions Based on Paired Data (2012).
 
     Args:
         first: how many items have only the first property, of any shape.
         second: how many have only the second.
         n: how many items there are.
-        level: share of intervals that should hold the truth.
+        level: share of intervals that should contain the truth.
 
     With 14 and 4 of 50: a = 15/52, b = 5/52, d = 10/52.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from clinometer.stats._clusters import FloatArray, IntArray, as_columns, group_items
+from clinometer.stats._clusters import FloatArray, IntArray, as_columns, group_items, one_row_each
 from clinometer.stats._resampling import (
     STEP,
     Draws,
@@ -38,37 +38,38 @@ def two_group_bootstrap(
 ) -> Interval:
     """Give the difference of two groups' means, or a smooth function of them, an interval.
 
-    Each draw resamples the items of either group on its own, all columns together, and is studentized as in
-    `cluster_bootstrap`; but both ends lie equally far from the estimate:
+    Each draw resamples the items of each group separately, all columns together, and is studentized as in
+    `cluster_bootstrap`; but both ends are equally far from the estimate:
 
         θ ± q · s,   q the 1 − α quantile of |t*|,   t* = (θ* − θ) / s*
         s² = Σ_i ℓ_i² / (n (n − 1)), summed over both groups
 
     with n items in a group and ℓ_i the influence of item i on the statistic (for the difference of means, its
     distance from the mean of its group); s* is the same formula on the draw. The groups may differ in size and in
-    spread. `p` is the share of draws with |t*| at least as large as the observed, and agrees with the interval.
+    spread. `p` is the share of draws with |t*| at least as large as the observed one, and agrees with the
+    interval.
 
-    Why symmetric: which group happens to hold the largest of many skewed values decides the tails of t*. With a
+    Why symmetric: which group happens to contain the largest of many skewed values decides the tails of t*. With a
     quantile for each tail, 90–92 % of intervals cover when both groups are exp(normal) with one mean (σ = 1, 100
     items; σ = 1.5, 400 items), and 85–89 % for an effect as in the last example; symmetric ones 96 % and 94–97 %.
     By simulation they cover 93–97 % for 20 to 2,000 items, normal, 0/1, Beta or exp(normal) with σ ≤ 1, equal or
-    unequal in size and spread. Too short when one group alone is far more skewed: 90 % for σ = 1.5 against σ = 0.5
-    with 400 items (94 % with 2,000), 90 % for σ = 2 against σ = 1 with 2,000. Too long where the statistic has a
+    unequal in size and spread. Too short if only one group is far more skewed: 90 % for σ = 1.5 against σ = 0.5
+    with 400 items (94 % with 2,000), 90 % for σ = 2 against σ = 1 with 2,000. Too long if the statistic has a
     kink: 97–98 % for an effect of 0 whose unit is the deviation of the group with the smaller mean.
     Hall, On Symmetric Bootstrap Confidence Intervals (J. R. Statist. Soc. B, 1988).
 
-    Values that never differ give an interval of no length; a group with fewer than two values gives none (NaN),
-    and so does a statistic that is undefined or infinite in more than 1 − `level` of the draws.
+    Values that never differ give an interval of length 0. There is no interval (NaN) if a group has fewer than two
+    values, or if the statistic is undefined or infinite in more than 1 − `level` of the draws.
 
     Args:
         first: (items,) or (items, ...), NaN is missing: left out of its own column's mean and of `n`.
         second: (other items, ...), the same columns.
         rng: where the draws come from.
         statistic: smooth function of the two groups' column means, row by row, (k, ...), (k, ...) -> (k, ...);
-            without it the mean of the first minus the mean of the second.
+            by default the mean of the first minus the mean of the second.
         null: the value that `p` tests.
         draws: how many; 1999 make 2.5 % of (draws + 1) a whole number.
-        level: share of intervals that should hold the truth.
+        level: share of intervals that should contain the truth.
 
     >>> rng = np.random.default_rng(0)
     >>> found = two_group_bootstrap([2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 2.0, 3.0], rng=rng)
@@ -90,7 +91,7 @@ def two_group_bootstrap(
     function = _difference if statistic is None else statistic
     with np.errstate(invalid="ignore", divide="ignore"):  # a column with nothing present is 0/0, and NaN is right
         at_one, at_other = one.means(one.centre[None]), other.means(other.centre[None])
-        estimate = _rows(function(at_one, at_other), 1)
+        estimate = one_row_each(function(at_one, at_other), 1, of="means")
         shape = estimate.shape[1:]
         estimate = estimate.reshape(-1)
         if statistic is None and one.complete and other.complete:
@@ -106,7 +107,8 @@ def two_group_bootstrap(
             drawn_other = _resample(other, along_other, rng=rng, draws=draws)
             means_one = one.means(one.centre + drawn_one.means)
             means_other = other.means(other.centre + drawn_other.means)
-            moved = _rows(function(means_one, means_other), draws).reshape(draws, -1) - estimate
+            drawn = one_row_each(function(means_one, means_other), draws, of="means")
+            moved = drawn.reshape(draws, -1) - estimate
 
     if statistic is None:
         n = one.counts + other.counts
@@ -132,9 +134,9 @@ def two_group_permutation(
         T = mean of the first − mean of the second,   p = min(1, 2 · min(p₊, p₋)),
         p₊ = (1 + #{T* ≥ T}) / (draws + 1),   p₋ = (1 + #{T* ≤ T}) / (draws + 1)
 
-    `permutation_test` of the difference of means, for groups that come as two arrays; all columns share their
-    shuffles. `n` counts the values of each column that are not missing. A column that never varies has p = 1.
-    With a false-discovery rate over many columns p must be able to get small: ask for at least 20 × columns draws.
+    This is `permutation_test` of the difference of means, for groups given as two arrays; all columns share their
+    shuffles. `n` counts the values of each column that are not missing. A column that never varies has p = 1. For
+    a false-discovery rate over many columns p must be able to become small: use at least 20 × columns draws.
 
     Args:
         first: (items,) or (items, ...), NaN is missing.
@@ -152,7 +154,7 @@ def two_group_permutation(
     both = np.concatenate([one, other])
     present = ~np.isnan(both)
     n = present.sum(axis=0)
-    # shuffles compare values with each other only, and values near zero are rounded less: measure from the mean
+    # shuffles only compare values with each other, and values near zero are rounded less: measure from the mean
     filled = np.where(present, both, 0.0)
     with np.errstate(invalid="ignore"):
         centre = filled.sum(axis=0) / n
@@ -164,7 +166,7 @@ def two_group_permutation(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """One group as a matrix whose column means say everything: with missing values, a second half counts them."""
+    """One group as a matrix whose column means are all we need: with missing values, a second half counts them."""
 
     centre: FloatArray  # (c,): means of the matrix's columns
     deviations: FloatArray  # (items, c)
@@ -193,7 +195,7 @@ def _group(values: ArrayLike) -> _Group:
 
 def _difference(one: FloatArray, other: FloatArray) -> FloatArray:
     difference: FloatArray = one - other
-    # two means of the same numbers are equal, whatever rounding made of them
+    # two means of the same numbers are equal, whatever the rounding
     difference[np.abs(difference) <= 1e-14 * np.abs(one)] = 0.0
     return difference
 
@@ -202,7 +204,7 @@ def _slopes(group: _Group, function: Statistic) -> FloatArray:
     """Return the influence of each item of the group on a function of its means, (items, statistics)."""
     step = STEP * group.deviations
     ahead, behind = (function(group.means(group.centre + way * step)) for way in (1, -1))
-    return _rows((ahead - behind) / (2 * STEP), len(step)).reshape(len(step), -1)
+    return one_row_each((ahead - behind) / (2 * STEP), len(step), of="means").reshape(len(step), -1)
 
 
 def _resample(group: _Group, influence: FloatArray, *, rng: np.random.Generator, draws: int) -> Draws:
@@ -224,15 +226,6 @@ def _standard_error(influence: FloatArray) -> FloatArray:
     return error
 
 
-def _rows(values: ArrayLike, rows: int) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape[:1] != (rows,):
-        raise ValueError(
-            f"the statistic returned shape {array.shape} for {rows} rows of means; return one row for each"
-        )
-    return array
-
-
 def _check_shapes(first: ArrayLike, second: ArrayLike) -> None:
     if np.ndim(first) == 0 or np.shape(first)[1:] != np.shape(second)[1:]:
         raise ValueError(
@@ -242,7 +235,7 @@ def _check_shapes(first: ArrayLike, second: ArrayLike) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleCase:
-    """How far each case lies from the controls' mean; each field has one entry for each case."""
+    """How far each case is from the controls' mean; each field has one entry for each case."""
 
     estimate: FloatArray  # case minus the mean of its controls
     p: FloatArray
@@ -254,12 +247,12 @@ def single_case_test(cases: ArrayLike, controls: ArrayLike) -> SingleCase:
 
         t = (x − m) / (s · √(1 + 1/n)),   n − 1 degrees of freedom
 
-    with m and s the mean and standard deviation (n − 1) of the n controls. The yardstick is how much the controls
-    differ among each other, so that a case is not singled out merely because no two are quite alike. Exact for
-    normal controls; for skewed ones p is too small on the side of the long tail. Crawford & Howell, Comparing an
-    individual's test score against norms derived from small samples (Clinical Neuropsychologist 12, 1998).
+    with m and s the mean and standard deviation (n − 1) of the n controls. The case is compared with how much the
+    controls differ among each other, because no two are quite alike. Exact for normal controls; for skewed ones p
+    is too small on the side of the long tail. Crawford & Howell, Comparing an individual's test score against
+    norms derived from small samples (Clinical Neuropsychologist 12, 1998).
 
-    NaN is missing. p is NaN with fewer than two controls or when these do not differ at all.
+    NaN is missing. p is NaN with fewer than two controls, or if they do not differ at all.
 
     Args:
         cases: (cases,).

@@ -1,7 +1,7 @@
 """What all audits share: captions, the rule of a conclusion, numbers in words, means of what is present."""
 
+from clinometer.metrics.means import group_means, present_mean
 from clinometer.probes.kit.captions import Caption, tables_of
-from clinometer.probes.kit.means import group_means, present_mean
 from clinometer.probes.kit.numbers import Floats, Ints, Label, Numbers, model_rng, select, with_q
 from clinometer.probes.kit.verdicts import LEVEL, RULE, is_found
 from clinometer.probes.kit.words import certainty, interval, percent, percent_interval, q_value, signed, written

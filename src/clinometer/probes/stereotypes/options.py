@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from clinometer.data.stereotypes_data import (
+    EMOTIONS,
     EmotionLexicon,
     Group,
     HumanStereotype,
@@ -21,7 +22,6 @@ from clinometer.data.stereotypes_data import (
     read_templates,
 )
 from clinometer.errors import nearest
-from clinometer.metrics import EMOTIONS
 from clinometer.probes.kit.options import Draws, wrong_option
 
 UpTo1000 = Annotated[int, Field(ge=1, le=1000)]
