@@ -11,7 +11,7 @@ from dataclasses import replace
 import altair as alt
 import polars as pl
 import pytest
-from clinometer.report.colours import PAPER
+from clinometer.report.chart_style import PAPER
 
 import clinometer
 from clinometer.errors import InputError
