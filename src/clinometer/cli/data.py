@@ -47,9 +47,8 @@ def get(
     """Download a data set, check it and keep it for every later audit."""
     import tempfile
 
-    from clinometer.data.datasets import get_dataset
     from clinometer.data.downloads import download
-    from clinometer.data.user_folder import add_file
+    from clinometer.data.user_folder import add_file, get_dataset
 
     dataset = get_dataset(name)
     address = url or dataset.url
@@ -67,8 +66,7 @@ def get(
 @data.command("list")
 def list_() -> None:
     """List the data sets that can be added, and those that are."""
-    from clinometer.data.datasets import DATASETS
-    from clinometer.data.user_folder import added_file, read_record, user_folder
+    from clinometer.data.user_folder import DATASETS, added_file, read_record, user_folder
 
     for name, dataset in DATASETS.items():
         print(f"{name}: {dataset.about}")
@@ -114,7 +112,7 @@ def get_reviews(
     negative: Annotated[str, typer.Option(help="The label of negative reviews; others are left out.")] = "0",
 ) -> None:
     """Write the positive and negative reviews of a hub dataset to a CSV file; needs the extra `hub`."""
-    from clinometer.data.hub_reviews import fetch_hub_reviews
+    from clinometer.data.reviews import fetch_hub_reviews
 
     count = fetch_hub_reviews(
         name,
