@@ -97,7 +97,7 @@ def test_raters_who_never_disagree_have_no_interval(clinometer, rated, tmp_path)
     sheet, ann, _ = rated
     twin = rate(sheet, tmp_path / "twin.csv", ANN)
     result = clinometer("annotate", "read", ann, twin)
-    assert "kappa 1.00 (no interval, since they never disagree), agree on 100.0% of 8" in result.out
+    assert "kappa 1.00 (no interval, because they never disagree), agree on 100.0% of 8" in result.out
 
 
 def test_three_raters_give_three_pairs_and_a_majority(clinometer, rated, tmp_path):
@@ -167,7 +167,7 @@ def test_limit_seed_and_words_that_are_rated_already(clinometer, source, tmp_pat
         (("read", "known.csv", "same.csv", "--out", "same.csv"), "'same.csv' already exists"),
         (("read", "known.csv", "same.csv", "--resolved", "wrong.csv"), "'wrong.csv', line 2: rating 'fine'"),
         (("read", "known.csv", "same.csv", "--resolved", "known.csv"), "its raters have decided on 'neutral'"),
-        (("read", "known.csv", "none.csv", "--out", "x.csv"), "no item has a rating on which the raters agree"),
+        (("read", "known.csv", "none.csv", "--out", "x.csv"), "the raters agree on no item"),
     ],
 )
 def test_wrong_use_is_one_line_and_writes_nothing(clinometer, source, tmp_path, arguments, complaint):

@@ -1,1 +1,1 @@
-"""The command line: one file per command, each of which parses, calls and prints."""
+"""The command line: each command parses its options, calls a workflow and prints."""

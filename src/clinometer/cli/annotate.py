@@ -1,4 +1,4 @@
-"""`clinometer annotate`: sheets for raters, and what comes of them."""
+"""`clinometer annotate`: write sheets for raters, and read them back."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ annotate = typer.Typer(
 ChoicesOption = Annotated[
     str,
     typer.Option(
-        help="The ratings to choose from, separated by commas. Words: positive,negative,neutral,irrelevant if not "
-        "given.",
+        help="The ratings to choose from, separated by commas. Default for words: positive,negative,neutral,"
+        "irrelevant.",
         show_default=False,
     ),
 ]
@@ -43,12 +43,12 @@ def export(
     guideline: Annotated[
         Path | None,
         typer.Option(
-            help="Your guideline, copied beside the sheet. Words: ours if not given.", show_default=False
+            help="Your guideline, copied next to the sheet. Default for words: ours.", show_default=False
         ),
     ] = None,
-    probe: Annotated[str, typer.Option(help="Of a run: the audit.", show_default=False)] = "",
-    stage: Annotated[str, typer.Option(help="Of a run: the stage.", show_default=False)] = "",
-    model: Annotated[str, typer.Option(help="Of a run: one model instead of all.", show_default=False)] = "",
+    probe: Annotated[str, typer.Option(help="For a run: the audit.", show_default=False)] = "",
+    stage: Annotated[str, typer.Option(help="For a run: the stage.", show_default=False)] = "",
+    model: Annotated[str, typer.Option(help="For a run: one model instead of all.", show_default=False)] = "",
     without: Annotated[
         Path | None, typer.Option(help="Leave out what this list already rates.", show_default=False)
     ] = None,
@@ -56,12 +56,12 @@ def export(
         int,
         typer.Option(
             min=0,
-            help="At most so many: the most probable words (of a file: the first), or some sentences; 0: all.",
+            help="How many at most: the most probable words (for a file: the first), or random sentences; 0: all.",
         ),
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the order.")] = 0,
 ) -> None:
-    """Write a sheet for raters, in random order, and the guideline beside it."""
+    """Write a sheet for raters, in random order, with a guideline next to it."""
     from clinometer.annotation import (
         items_from_run,
         read_items,
@@ -124,10 +124,10 @@ def read(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the merged list here.", show_default=False)] = None,
     ratings: Annotated[
-        Path | None, typer.Option(help="Write what each rater said of each item here.", show_default=False)
+        Path | None, typer.Option(help="Write each rater's rating of each item here.", show_default=False)
     ] = None,
 ) -> None:
-    """Read raters' sheets, measure how far they agree, and merge them."""
+    """Read raters' sheets, measure how well they agree, and merge them."""
     from clinometer.annotation import (
         measure_agreement,
         merge_ratings,
@@ -165,7 +165,7 @@ def read(
         print(f"ratings     {ratings}")
     if out is not None:
         if not merged.settled:
-            raise DataError("no item has a rating on which the raters agree; nothing to write")
+            raise DataError("the raters agree on no item; there is nothing to write")
         write_new(out, merged_csv(merged, rated, kind=kind))
         print(f"list        {out}")
 
@@ -193,7 +193,7 @@ def _guideline(given: Path | None, kind: ItemKind, names: Sequence[str], *, own:
         return read_text(packaged("stigma", "guideline.md"))
     return (
         f"# How to rate a {kind}\n\nWrite one of these into the column `rating`: {', '.join(names)}.\n"
-        "Judge on your own. Leave nothing empty; if you are not sure, decide, and say so in the column `note`.\n"
+        "Judge on your own. Rate every item; if you are not sure, decide, and say so in the column `note`.\n"
     )
 
 
@@ -207,12 +207,12 @@ def _print_agreement(agreement: Agreement, *, total: int) -> None:
 def _kappa(pair: RaterPair) -> str:
     kappa = pair.kappa
     if kappa.n == 0:
-        return "no item that both rated"
+        return "they rated no item in common"
     agree = f"agree on {kappa.observed:.1%} of {kappa.n:,}"
     if math.isnan(kappa.estimate):
-        return f"{agree}; kappa is not defined, since both use one and the same rating throughout"
+        return f"{agree}; kappa is not defined, because both always use the same rating"
     interval = (
-        "no interval, since they never disagree"
+        "no interval, because they never disagree"
         if math.isnan(kappa.low)
         else f"{kappa.low:.2f} to {kappa.high:.2f}"
     )

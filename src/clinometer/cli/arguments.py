@@ -15,24 +15,25 @@ _SETTING = re.compile(r"[a-z_]+\.[a-z_]+=")
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, cuda or cuda:N.")]
 BatchTokensOption = Annotated[
-    int, typer.Option(min=0, help="Padded tokens in one batch; 0 chooses by device. Changes speed only.")
+    int, typer.Option(min=0, help="Padded tokens in one batch; 0 chooses by device. Only changes speed.")
 ]
 CacheOption = Annotated[
     Path | None, typer.Option(help="A folder of answers shared between runs.", show_default=False)
 ]
-ExecutorOption = Annotated[str, typer.Option(help="Who runs the batches: local, or what a package registers.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
+ExecutorOption = Annotated[
+    str, typer.Option(help="What runs the batches: local, or an executor of an installed package.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 
 
 class SeveralValues(TyperCommand):
     """A command whose repeatable options may also be given once with all their values.
 
-    The values of such an option end at the next option; so arguments of the command, such as MODEL, come first (or
-    behind `--`).
+    The values end at the next option, so arguments of the command, such as MODEL, come first or after `--`.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Spread the values, then parse as usual."""
+        """Repeat the flags, then parse as usual."""
         flags = {flag for param in self.params if getattr(param, "multiple", False) for flag in param.opts}
         return super().parse_args(ctx, spread(args, flags))
 
@@ -69,14 +70,14 @@ def spread(args: Sequence[str], flags: Collection[str]) -> list[str]:
             return [*result, *args[index:]]
         if arg.startswith("-") and arg != "-":
             current = arg if arg in flags else ""
-        elif current and result[-1] != current:  # a second value: the flag once more
+        elif current and result[-1] != current:  # another value: repeat the flag
             result.append(current)
         result.append(arg)
     return result
 
 
 def comma_separated(values: Sequence[str]) -> list[str]:
-    """Take values apart that are written with commas.
+    """Split values that are written with commas.
 
     >>> comma_separated(["13,21", "42"])
     ['13', '21', '42']

@@ -1,4 +1,4 @@
-"""`clinometer data collect-stereotypes`: ask search engines, clean, and read a person's judgement back."""
+"""`clinometer data collect-stereotypes`: ask search engines, clean up, and read a person's judgement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clinometer.errors import DataError
 if TYPE_CHECKING:
     from clinometer.data.suggestions import Engine, Question
 
-# an engine's own public address is never asked faster than this
+# seconds between two questions to an engine's own public address, at least
 _LEAST_DELAY = 0.5
 
 
@@ -31,12 +31,12 @@ def collect_stereotypes(
     ] = None,
     address: Annotated[
         list[str] | None,
-        typer.Option(help="engine=URL: where an engine is asked instead; repeatable.", show_default=False),
+        typer.Option(help="engine=URL: another address for an engine; repeatable.", show_default=False),
     ] = None,
     delay: Annotated[float, typer.Option(min=0, help="Seconds between two questions to one engine.")] = 1.0,
     read_back: Annotated[
         Path | None,
-        typer.Option(help="A review sheet that a person filled in: write the data set.", show_default=False),
+        typer.Option(help="A review sheet that a person has filled in: write the data set.", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,
@@ -47,10 +47,12 @@ def collect_stereotypes(
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Ask search engines for stereotypes; the same command goes on where a collection stopped."""
+    """Ask search engines for stereotypes; the same command resumes a collection."""
     if read_back is not None:
         if groups or templates or engine or address:
-            raise DataError("--read-back takes a sheet and --out, and nothing about asking; leave the rest out")
+            raise DataError(
+                "--read-back only reads a sheet; leave out --groups, --templates, --engine and --address"
+            )
         _write_dataset(read_back, out or Path("collected-stereotypes.tsv"))
         return
 
@@ -85,7 +87,7 @@ def _collect(
 
     sheet = folder / "review.csv"
     if sheet.exists():
-        read_sheet(sheet)  # a slip on it is told before anyone is asked
+        read_sheet(sheet)  # complain about a mistake in it before asking anyone
     askers = [Asker(engine, manners=Manners(delay=delay), rng=random.Random()) for engine in engines]
     names = [engine.name for engine in engines]
     with open_journal(folder / "answers.jsonl") as journal:
@@ -97,12 +99,12 @@ def _collect(
                 done = collect(questions, askers, journal, on_reply=lambda: progress.advance(1))
                 progress.end()
         except KeyboardInterrupt:
-            print(f"\nclinometer: stopped; the same command goes on in {folder}", file=sys.stderr)
+            print(f"\nclinometer: stopped; the same command resumes in {folder}", file=sys.stderr)
             raise typer.Exit(130) from None
         cleaned = clean(journal.entries)
         still = open_questions(questions, names, journal)
     for reason in done.left_alone:
-        print(f"left alone until the next time: {reason}")
+        print(f"not asked any more this time: {reason}")
     print(
         f"{counted(done.answered, 'question')} answered, {done.failed:,} failed, {still:,} of {total:,} still open"
     )
@@ -112,18 +114,18 @@ def _collect(
         raise DataError(
             f"no completion in {counted(total - still, 'answer')}; nothing to review (answers: {folder})"
         )
-    # read only now: a person may have judged while the engines were asked
+    # read only now: a person may have judged in the meantime
     write_sheet(sheet, cleaned.candidates, judged=read_sheet(sheet) if sheet.exists() else ())
     open_rows = sum(not row.keep for row in read_sheet(sheet))
     print(f"{counted(len(cleaned.candidates), 'completion')}, {open_rows:,} of them to judge: {sheet}")
     print(f"then: clinometer data collect-stereotypes --read-back {sheet} --out FILE")
     if still:
-        print("to ask what is still open, give the same command again later")
+        print("run the same command again later to ask what is still open")
         raise typer.Exit(1)
 
 
 def _engines(names: list[str], addresses: list[str], *, delay: float) -> list[Engine]:
-    """Return the engines to ask, each once, at the addresses that the user gives."""
+    """Return the engines to ask, each once, with the addresses that the user gives."""
     from dataclasses import replace
     from urllib.parse import urlsplit
 
@@ -159,5 +161,5 @@ def _write_dataset(sheet: Path, file: Path) -> None:
     groups = {row.group for row in kept}
     print(f"{file}: {counted(len(kept), 'stereotype')} about {counted(len(groups), 'group')}")
     if several := sum(" " in row.attribute for row in kept):
-        print(f"{several:,} of them have several words: no audit can find those")
+        print(f"{several:,} of them have several words, which no audit can find")
     print(f"to use it: clinometer data add stereotypes {file}")

@@ -1,4 +1,4 @@
-"""`clinometer data`: data sets that are not packaged: add, get, list, remove."""
+"""`clinometer data`: data sets that are not in the package: add, get, list, remove, collect."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from clinometer.data.user_folder import AddedDataset
 
 data = typer.Typer(
-    help="Data sets that are not packaged: add, get, list, remove, collect.",
+    help="Data sets that are not in the package: add, get, list, remove, collect.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="A data set; `clinometer data list` names them.", show_default=False)
+    str, typer.Argument(metavar="NAME", help="A data set; see `clinometer data list`.", show_default=False)
 ]
 
 
@@ -41,7 +41,7 @@ def get(
     name: NameArgument,
     url: Annotated[str, typer.Option(help="Another address to download it from.", show_default=False)] = "",
     sha256: Annotated[
-        str, typer.Option(help="The SHA-256 that the file must have, if not the one we know.", show_default=False)
+        str, typer.Option(help="The SHA-256 that the file must have, if not the known one.", show_default=False)
     ] = "",
 ) -> None:
     """Download a data set, check it and keep it for every later audit."""
@@ -65,7 +65,7 @@ def get(
 
 @data.command("list")
 def list_() -> None:
-    """List the data sets that can be added, and those that are."""
+    """List the data sets that can be added, and those that were."""
     from clinometer.data.user_folder import DATASETS, added_file, read_record, user_folder
 
     for name, dataset in DATASETS.items():
@@ -105,11 +105,11 @@ def get_reviews(
     config: Annotated[
         str | None, typer.Option(help="Which configuration, where the dataset has several.", show_default=False)
     ] = None,
-    split: Annotated[str, typer.Option(help="Or a part of one: train[:5000]+train[-5000:].")] = "train",
+    split: Annotated[str, typer.Option(help="A split, or part of one: train[:5000]+train[-5000:].")] = "train",
     text_column: Annotated[str, typer.Option(help="The column with the text.")] = "text",
     label_column: Annotated[str, typer.Option(help="The column with the label.")] = "label",
     positive: Annotated[str, typer.Option(help="The label of positive reviews: a value or a class name.")] = "1",
-    negative: Annotated[str, typer.Option(help="The label of negative reviews; others are left out.")] = "0",
+    negative: Annotated[str, typer.Option(help="The label of negative reviews; other rows are left out.")] = "0",
 ) -> None:
     """Write the positive and negative reviews of a hub dataset to a CSV file; needs the extra `hub`."""
     from clinometer.data.reviews import fetch_hub_reviews
@@ -138,7 +138,7 @@ def _print_added(record: AddedDataset) -> None:
 
 
 def _show_bytes(done: int, total: int) -> None:
-    """Keep one line on a terminal up to date; elsewhere stay silent."""
+    """Update one line on a terminal; print nothing elsewhere."""
     if sys.stderr.isatty():
         of = f" of {total / 1e6:.1f}" if total else ""
         end = "\n" if done == total else "\r"

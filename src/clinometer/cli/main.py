@@ -53,7 +53,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; an error we raise on purpose is one line and an exit code, not a traceback."""
+    """Run the command line; our own errors are one line and an exit code, not a traceback."""
     try:
         app()
     except ClinometerError as error:

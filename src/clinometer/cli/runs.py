@@ -26,7 +26,7 @@ def resume(
     executor: ExecutorOption = "local",
     quiet: QuietOption = False,
 ) -> None:
-    """Complete a run that was stopped; what is recorded is kept."""
+    """Complete a run that was stopped; recorded answers are kept."""
     from clinometer.store import RunFolder
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
@@ -36,7 +36,7 @@ def resume(
 
 
 def verify(run: RunArgument) -> None:
-    """Check a run's checksums and recompute its findings from its records; needs no model."""
+    """Check a run's checksums and recompute its findings; needs no model."""
     from clinometer.store import RunFolder
     from clinometer.workflows import VerifyRequest, run_verify
 
@@ -58,7 +58,7 @@ def report(
         typer.Option(help="Also save every figure as PNG and SVG into this folder.", show_default=False),
     ] = None,
 ) -> None:
-    """Write the report of a run again from its records and findings; needs no model."""
+    """Write the report of a run again; needs no model."""
     from clinometer.store import RunFolder
     from clinometer.workflows import report_run
 
