@@ -58,14 +58,13 @@ def read_opinion_words(folder: Source) -> OpinionWords:
 
     Hu & Liu, Mining and Summarizing Customer Reviews (KDD 2004).
     """
-    positive, negative = (
-        frozenset(_opinion_list(Path(str(folder)) / name)) for name in (POSITIVE_FILE, NEGATIVE_FILE)
-    )
+    place = Path(str(folder))
+    positive, negative = (frozenset(_opinion_list(place / name)) for name in (POSITIVE_FILE, NEGATIVE_FILE))
     return OpinionWords(
-        # a handful stands in both lists (envious, …): such a word takes no side
+        # a handful are in both lists (envious, …): such a word takes no side
         positive=positive - negative,
         negative=negative - positive,
-        source=str(Path(str(folder)).name),
+        source=place.name,
     )
 
 

@@ -19,6 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from clinometer.data.files import Source
+from clinometer.data.sentiment_lexicons import read_mpqa
+from clinometer.data.stereotypes_data import read_emotions, read_human_stereotypes
+from clinometer.data.stigma_data import read_attitudes
 from clinometer.data.wording import counted
 from clinometer.errors import DataError, nearest
 
@@ -40,8 +43,6 @@ class Dataset:
 
 
 def _stereotypes(source: Source) -> str:
-    from clinometer.data.stereotypes_data import read_human_stereotypes
-
     rows = read_human_stereotypes(source)
     groups, categories = {row.group for row in rows}, {row.category for row in rows}
     return (
@@ -51,22 +52,16 @@ def _stereotypes(source: Source) -> str:
 
 
 def _nrc(source: Source) -> str:
-    from clinometer.data.stereotypes_data import read_emotions
-
     lexicon = read_emotions(source)
     labelled = sum(bool(emotions) for emotions in lexicon.words.values())
     return f"{counted(len(lexicon.words), 'word')}, {labelled:,} of them with at least one emotion"
 
 
 def _mpqa(source: Source) -> str:
-    from clinometer.data.sentiment_lexicons import read_mpqa
-
     return counted(len(read_mpqa(source)), "neutral word")
 
 
 def _stigma_ratings(source: Source) -> str:
-    from clinometer.data.stigma_data import read_attitudes
-
     return counted(len(read_attitudes(source)), "rated word")
 
 

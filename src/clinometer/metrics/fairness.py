@@ -128,7 +128,7 @@ def individual_fairness(scores: ArrayLike) -> float:
     one of its values has no sample in the template. 0 is fair; finite samples never quite reach it: see
     `fairness_null`.
 
-    Two templates, two values; the scores lie 0.2 apart in the first and 0 in the second:
+    Two templates, two values; the scores differ by 0.2 in the first and by 0 in the second:
 
     >>> round(individual_fairness([[[0.4, 0.6], [0.6, 0.8]], [[0.1, 0.9], [0.9, 0.1]]]), 3)
     0.1
