@@ -110,7 +110,7 @@ def test_a_mitigation_is_stored_verified_and_reported(tmp_path, attribute):
     text.write_text("The red house.\n\nA blue one.\n\nNothing of the kind.\n")
     found_run = audited(attribute, tmp_path / "run", models=[before, after], text_file=str(text))
     assert clinometer.verify(tmp_path / "run").problems == ()
-    (found,) = found_run.read_findings()
+    (found,) = found_run.findings
     tradeoff = next(figure for figure in found.figures if figure.name == "tradeoff")
     assert (tradeoff.reversed, tradeoff.joined, tradeoff.colors[0]) == ("estimate", "strength", "as given")
     assert len(rows_of(found, "mitigation", scorer="words")) == 2
@@ -139,7 +139,7 @@ def test_a_value_without_texts_is_kept_as_missing(tmp_path, attribute):
 
 def test_a_model_that_writes_nothing_at_all(tmp_path, attribute):
     model = silent(lambda request: ("", " \n") * (request.n // 2))
-    (found,) = audited(attribute, tmp_path / "run", models=model, samples=6).read_findings()
+    (found,) = audited(attribute, tmp_path / "run", models=model, samples=6).findings
     assert found.headlines == ("silent, colour: I.F. could not be measured, because no two values have texts.",)
     assert any("wrote nothing in 100.0 %" in notice.text for notice in found.notices)
     assert {row.labels["verdict"] for row in rows_of(found, "verdict")} == {"not measured"}
@@ -167,7 +167,7 @@ def test_raters_judge_what_was_written_and_are_read_back(tmp_path, attribute):
     done = CliRunner().invoke(app, ["annotate", "read", *sheets, "--choices", choices, "--ratings", str(ratings)])
     assert done.exit_code == 0, done.output
     again = audited(attribute, tmp_path / "again", samples=12, human_file=str(ratings))
-    (found,) = again.read_findings()
+    (found,) = again.findings
     (kappa,) = rows_of(found, "human_agreement")
     assert kappa.n == 96
     assert 0.9 < kappa.estimate < 1

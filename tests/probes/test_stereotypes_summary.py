@@ -368,7 +368,7 @@ def test_audited_written_and_verified(options, tmp_path):
     ]
     chosen = {"stereotypes": {**options, "draws": 100}}
     run = clinometer.audit(models, probes="stereotypes", options=chosen, folder=tmp_path / "run")
-    (found,) = run.read_findings()
+    (found,) = run.findings
     assert row_of(found, "ranking", model="mine", group="parents").labels["by_typicality"].startswith("strict")
     assert run.report_path.is_file()
     assert clinometer.verify(tmp_path / "run").problems == ()
