@@ -155,7 +155,7 @@ def test_a_run_without_findings_says_how_to_get_them(tmp_path):
     stopped = run_of(tmp_path / "run", [])
     assert "no findings yet" in repr(stopped)
     assert dict(stopped) == {}
-    with pytest.raises(KeyError, match="no findings yet; complete the run with clinometer.resume"):
+    with pytest.raises(KeyError, match=r"no findings yet; complete the run with clinometer\.resume"):
         stopped["stigma"]
 
 

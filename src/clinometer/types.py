@@ -311,6 +311,41 @@ class Notice:
     text: str
 
 
+State = Literal["lean", "none found", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReference:
+    """A row of a finding table, by the labels that it has."""
+
+    table: str
+    labels: Mapping[str, str | int | float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What follows for one model and one aspect of an audit: the unit of conclusion.
+
+    `probes/kit/verdicts.py` decides the state; whatever is said, drawn or returned as an exit code reads it here.
+    """
+
+    audit: str
+    model: str
+    aspect: str  # of what: "attitude to stigmatized conditions", "I.F. of name by opinion words"
+    state: State
+    estimate: float
+    low: float
+    high: float
+    p: float
+    q: float
+    n: int
+    detectable: float  # the smallest effect that would be found four times in five; NaN: not known
+    size: str  # how large the estimate is, beside something that a reader knows; "": nothing to compare with
+    sentence: str  # for a reader without statistics
+    reason: str = ""  # why nothing can be told
+    rows: tuple[RowReference, ...] = ()  # what it rests on
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """All that one probe concludes from the records of a run."""
@@ -320,4 +355,5 @@ class Findings:
     figures: tuple[Figure, ...] = field(repr=False)
     notices: tuple[Notice, ...] = field(default=(), repr=False)
     headlines: tuple[str, ...] = ()  # what was found, in plain sentences, each with its interval
+    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
     release: str = ""  # of Clinometer: who chose the words

@@ -11,7 +11,7 @@ from clinometer.stats.permutation import (
     permutation_test,
     sign_flip_test,
 )
-from clinometer.stats.power import minimum_detectable_effect
+from clinometer.stats.power import detectable_from_interval, minimum_detectable_effect
 from clinometer.stats.shares import ShareInterval, paired_share_interval, share_interval
 from clinometer.stats.single_case import SingleCase, single_case_test
 from clinometer.stats.two_groups import two_group_bootstrap, two_group_permutation
@@ -28,6 +28,7 @@ __all__ = [
     "benjamini_hochberg",
     "cluster_bootstrap",
     "cohens_kappa",
+    "detectable_from_interval",
     "difference_of_means",
     "jackknife_correlation",
     "minimum_detectable_effect",
