@@ -301,6 +301,8 @@ class Figure:
     colors: tuple[str, ...] = ()  # values of `color` that take the first colours, so that several figures agree
     evidence: str = ""  # the stage whose prompts are behind the figure …
     evidence_filter: Mapping[str, str | int | float] = field(default_factory=dict)  # … and the tags that they have
+    # the value at which a menu opens, where that is not its first
+    opens: Mapping[str, str | int | float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from fake_gender import FEMALE, GENDERED, MALE, OTHER, FakeGender, sign
-from fake_records import MemoryRecords, ask, fake_model, plan_for
+from fake_gender import FEMALE, GENDERED, MALE, OTHER, FakeGender, ask, sign
+from fake_records import MemoryRecords, fake_model, plan_for
 
 from clinometer.probes.counterexamples import PROBE, measures
 from clinometer.probes.counterexamples.questions import prompts

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from fake_gender import FEMALE, MALE, FakeGender, sign
-from fake_records import MemoryRecords, ask, fake_model, plan_for
+from fake_gender import FEMALE, MALE, FakeGender, ask, sign
+from fake_records import MemoryRecords, fake_model, plan_for
 from scipy import stats
 
 from clinometer.data import load_sentences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ class Menu:
     title: str
     label: int  # which label of the table it is
     options: tuple[str, ...]
+    opens: int = 0  # which option is chosen before the reader chooses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,10 @@ class Chart:
                 [place[name], json_number(value) if isinstance(value, float) else value]
                 for name, value in self.filters.items()
             ],
-            "menus": [{"title": menu.title, "label": menu.label, "options": menu.options} for menu in self.menus],
+            "menus": [
+                {"title": menu.title, "label": menu.label, "options": menu.options, "opens": menu.opens}
+                for menu in self.menus
+            ],
             "across": place.get(self.across, -1),
             "down": place.get(self.down, -1),
             "columns": self.columns,
@@ -104,7 +108,7 @@ def altair_chart(
 ) -> Any:
     """Return the figure as an Altair chart with its rows; `choices` choose where the page has menus.
 
-    Without a choice a menu shows its first value.
+    Without a choice a menu shows the value at which it opens.
     """
     values = plot_data(figure, table).values
     for menu, value in (choices or {}).items():
@@ -113,7 +117,7 @@ def altair_chart(
         if value not in values.get(menu, ()):
             known = ", ".join(map(repr, values.get(menu, ())))
             raise InputError(f"figure {figure.name!r} has no {menu} = {value!r}; it has {known or 'no rows'}")
-    first = {menu: values[menu][0] for menu in figure.menus if values.get(menu)}
+    first = {menu: values[menu][_opening(figure, menu, values)] for menu in figure.menus if values.get(menu)}
     chosen = replace(figure, filters={**figure.filters, **first, **(choices or {})}, menus=())
     drawn = chart(chosen, table, colours=PAPER, width=width)
     if not drawn.drawn:
@@ -121,6 +125,12 @@ def altair_chart(
             f"figure {figure.name!r} has nothing to draw: no row of table {table.name!r} has an estimate"
         )
     return alt.Chart.from_dict(drawn.whole())
+
+
+def _opening(figure: Figure, menu: str, values: Mapping[str, Sequence[LabelValue]]) -> int:
+    """Return the place of the value at which a menu opens: the figure's choice, or the first."""
+    chosen = figure.opens.get(menu)
+    return list(values[menu]).index(chosen) if chosen in values[menu] else 0
 
 
 def _without_lone_row(figure: Figure, data: PlotData) -> tuple[Figure, str]:
@@ -193,6 +203,7 @@ class _Painter(Marks):
                 title=self.title(name),
                 label=self.data.labels.index(name),
                 options=tuple(label_text(value) for value in self.data.values[name]),
+                opens=_opening(self.figure, name, self.data.values),
             )
             for name in self.figure.menus
             if name in self.data.values  # a table without rows has no labels
