@@ -129,8 +129,8 @@ def altair_chart(
 
 def _opening(figure: Figure, menu: str, values: Mapping[str, Sequence[LabelValue]]) -> int:
     """Return the place of the value at which a menu opens: the figure's choice, or the first."""
-    chosen = figure.opens.get(menu)
-    return list(values[menu]).index(chosen) if chosen in values[menu] else 0
+    offered = list(values[menu])
+    return offered.index(figure.opens[menu]) if figure.opens.get(menu) in offered else 0
 
 
 def _without_lone_row(figure: Figure, data: PlotData) -> tuple[Figure, str]:

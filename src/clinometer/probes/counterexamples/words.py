@@ -102,10 +102,12 @@ def headlines(
     measures: Measures, rows: Mapping[str, Sequence[Finding]], judged: Sequence[Verdict]
 ) -> Iterator[str]:
     """Yield the verdicts of one model with their numbers, then what knowledge does to its lean."""
+    reasons = set()
     for verdict in judged:
         if verdict.state == CANNOT_TELL:
-            if verdict.reason != (measures.gate or None) or verdict is judged[0]:  # one reason is said once
+            if verdict.reason not in reasons:  # which is the same for most
                 yield verdict.sentence
+            reasons.add(verdict.reason)
             continue
         yield f"{verdict.sentence[:-1]}: {_told(verdict)}{_by_dominance(verdict, rows)}."
     model = measures.answers.model
