@@ -1,8 +1,10 @@
 """What the counterexamples audit concludes: verdicts, the gate, and headlines that agree with the tables."""
 
 import dataclasses
+import importlib.util
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,7 +14,12 @@ from fake_records import MemoryRecords, fake_model, plan_for
 
 from clinometer.probes.counterexamples import PROBE, measures
 from clinometer.probes.counterexamples.answers import read_answers
-from clinometer.probes.counterexamples.measures import LEAST_MASS, LEAST_REACTION, no_surer_than_interval
+from clinometer.probes.counterexamples.measures import (
+    LEAST_MASS,
+    LEAST_OF_EACH,
+    LEAST_REACTION,
+    no_surer_than_interval,
+)
 from clinometer.probes.counterexamples.words import verdicts
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, Numbers
 from clinometer.types import WordAnswer
@@ -251,22 +258,29 @@ def test_the_gate(answer, understood):
         assert any(notice.level == "warning" and "no chart" in notice.text for notice in found.notices)
 
 
-@pytest.mark.parametrize(("size", "understood"), [(LEAST_REACTION + 0.01, True), (LEAST_REACTION - 0.01, False)])
-def test_the_gate_asks_for_a_reaction_in_the_right_direction(size, understood):
-    def reacts(direction):
-        def answer(item):
-            words = item.request.context.rstrip(".").lower().split()
-            named = ("woman" in words or "female" in words) - ("man" in words or "male" in words)
-            female = (1 + direction * size * named) / 2
-            chances = {"a": 0.9, "woman": 0.004 * female, "man": 0.004 * (1 - female)}
-            return WordAnswer(words=tuple(chances), logprobs=tuple(map(math.log, chances.values())))
+@pytest.mark.parametrize(
+    ("person", "group", "understood"),  # how much "woman" and how much "female" move the normalised gap
+    [
+        (LEAST_REACTION + 0.01, LEAST_REACTION + 0.01, True),
+        (LEAST_REACTION - 0.01, LEAST_REACTION - 0.01, False),
+        (2 * LEAST_REACTION, LEAST_OF_EACH + 0.01, True),
+        (2 * LEAST_REACTION, LEAST_OF_EACH - 0.01, False),  # on average enough, but it does not know "female"
+        (-2 * LEAST_REACTION, -2 * LEAST_REACTION, False),  # the wrong way round
+    ],
+)
+def test_the_gate_asks_for_a_reaction_in_the_right_direction(person, group, understood):
+    def answer(item):
+        words = item.request.context.rstrip(".").lower().split()
+        gap = person * (("woman" in words) - ("man" in words)) + group * (("female" in words) - ("male" in words))
+        chances = {"a": 0.9, "woman": 0.002 * (1 + gap), "man": 0.002 * (1 - gap)}
+        return WordAnswer(words=tuple(chances), logprobs=tuple(map(math.log, chances.values())))
 
-        return answer
-
-    evidence = row_of(audit(reacts(1)), "understanding", evidence="reaction to a named gender")
-    assert evidence.estimate == pytest.approx(size)
-    assert (verdict_of(audit(reacts(1)), "stereotype").state != CANNOT_TELL) == understood
-    assert verdict_of(audit(reacts(-1)), "stereotype").state == CANNOT_TELL
+    found = audit(answer, backgrounds=0, draws=100, ks=[3])
+    mean = row_of(found, "understanding", evidence="reaction to a named gender")
+    weakest = row_of(found, "understanding", evidence="weakest reaction to a named gender")
+    assert mean.estimate == pytest.approx((person + group) / 2)
+    assert weakest.estimate == pytest.approx(min(person, group))
+    assert (verdict_of(found, "stereotype").state != CANNOT_TELL) == understood
 
 
 def test_a_model_beside_one_that_understands_nothing_keeps_its_verdicts():
@@ -344,7 +358,7 @@ def test_p_is_never_surer_than_the_interval():
 
 @pytest.mark.parametrize(("female", "male", "spread"), [(5, 53, 1.0), (8, 50, 1.0), (5, 53, 3.0)])
 def test_skewed_values_with_unequal_spread_keep_the_level(female, male, spread):
-    """Exponential gaps, no margin: sign flips alone have p ≤ .05 in 8 to 11 %, with the interval in 7 % or less."""
+    """Exponential gaps, no margin: sign flips alone have p ≤ .05 in 8 to 11 %, with the interval 7 % or less."""
     rng = np.random.default_rng(5)
     dominance = np.repeat([1, -1], [female, male])
     draws = 600
@@ -359,3 +373,20 @@ def test_skewed_values_with_unequal_spread_keep_the_level(female, male, spread):
     # 600 draws: standard deviation of a share of .07 is .0104
     assert (found.p <= 0.05).mean() <= 0.07 + 2 * 0.0104
     assert (found.p <= 0.05).mean() < (alone <= 0.05).mean()
+
+
+def test_error_rates_over_a_few_seeds(monkeypatch):
+    """The small version of simulations/counterexamples.py: 20 seeds even-handed, 20 with the smallest effect.
+
+    With 5 % and 80 %, more than 4 and fewer than 11 come less than once in 100 times.
+    """
+    place = Path(__file__).parents[2] / "simulations" / "counterexamples.py"
+    spec = importlib.util.spec_from_file_location("simulated_counterexamples", place)
+    simulation = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(simulation)
+    monkeypatch.setattr(measures, "FLIPS", 999)
+    monkeypatch.setattr(simulation, "SHARE", {"whole list": simulation.SHARE["whole list"]})
+    monkeypatch.setattr(simulation, "ASPECTS", {"stereotype": simulation.ASPECTS["stereotype"]})
+    found = simulation.simulate(20, draws=199)
+    assert found["whole list", ""][1] <= 4
+    assert found["whole list", "stereotype"][1] >= 11

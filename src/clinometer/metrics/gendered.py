@@ -92,7 +92,8 @@ def normalised_gap(female: Floats, male: Floats) -> Floats:
     [0.5, nan]
     """
     total = female + male
-    return np.divide(female - male, total, out=np.full(np.shape(total), np.nan), where=total > 0)
+    gap: Floats = np.divide(female - male, total, out=np.full(np.shape(total), np.nan), where=total > 0)
+    return gap
 
 
 def log_relative_probability(

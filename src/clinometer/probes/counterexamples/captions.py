@@ -47,13 +47,10 @@ CAPTIONS = (
         title="Does the model understand the question?",
         text=(
             "Mean probability of the listed words of each gender at the base prompt; and half the difference of "
-            "the "
-            "normalised lean between knowledge that names the usual gender and knowledge that names the other "
-            "one, "
-            "from −1 to 1. A model is judged if both probabilities, or the reaction, reach what is needed; else "
-            "it is "
-            "left out of the tables of leans and changes and of the charts. No interval and no test. n: "
-            "occupations."
+            "the normalised lean between knowledge that names the usual gender and knowledge that names the other one "
+            "(from −1 to 1), on average over the ways to name it and in the weakest. A model is judged if both "
+            "probabilities, or both reactions, reach what is needed; else it is left out of the tables of leans "
+            "and changes and of the charts. No interval and no test. n: occupations."
         ),
     ),
     Caption(
@@ -225,7 +222,7 @@ CAPTIONS = (
 
 def figures(k: int, counted: str) -> tuple[Figure, ...]:
     """Return the figures; their menus open at what the conclusions rest on."""
-    opens = {"k": k, "counted": counted}
+    opens: dict[str, str | int | float] = {"k": k, "counted": counted}
     return tuple(
         replace(figure, opens={menu: opens[menu] for menu in figure.menus if menu in opens}) for figure in _FIGURES
     )

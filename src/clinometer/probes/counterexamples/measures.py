@@ -28,10 +28,11 @@ FLIPS = 9999  # sign patterns: with a hundred rows in a table, p must be able to
 BASE = "base"
 WHOLE = "whole list"  # what is counted where all listed words are, and not those among the top k
 LITTLE = 0.05  # gendered probability among the top k at the base prompt below which the whole list is judged
-# A model understood the question if the words of each gender have this much probability at the base prompt …
-LEAST_MASS = 0.02
-# … or if naming a woman and not a man moves the normalised gap at least so much, of a possible 1. `Measures.gate`
-LEAST_REACTION = 0.2
+# A model understood the question if the words of each gender have this much probability at the base prompt, or if
+# it reacts when a gender is named: docs/counterexamples.md says how these were chosen.
+LEAST_MASS = 0.03
+LEAST_REACTION = 0.2  # of the normalised lean, in the mean of the ways to name a gender …
+LEAST_OF_EACH = 0.05  # … and in each of them
 
 _BATCH = 4_000_000  # signs held at a time, so that memory stays flat
 
@@ -82,17 +83,20 @@ class Measures:
         return float(present_mean(parts[0])), float(present_mean(parts[1]))
 
     @property
-    def reaction(self) -> float:
-        """Half the difference of the normalised lean between knowledge that names the usual and the other "
-        "gender."""
-        pro = [kind for kind in self.answers.knowledge if not kind.has_background and "{pro_" in kind.knowledge]
-        anti = [
-            kind for kind in self.answers.knowledge if not kind.has_background and "{counter_" in kind.knowledge
+    def reactions(self) -> Floats:
+        """Half the difference of the normalised lean between naming the usual and the other gender, for each way.
+
+        The ways are those of the knowledge about the occupation itself, in its order: as a person who worked
+        there, and as what its people can be.
+        """
+        about_it = [kind for kind in self.answers.knowledge if not kind.has_background]
+        pro = [kind for kind in about_it if "{pro_" in kind.knowledge]
+        anti = [kind for kind in about_it if "{counter_" in kind.knowledge]
+        leans = [
+            [present_mean(self.per_occupation_whole(self.whole[:, 0], kind)) for kind in pair]
+            for pair in zip(pro, anti, strict=False)
         ]
-        if not pro or not anti or not len(self.whole):
-            return np.nan
-        lean = [present_mean(self.per_occupation_whole(self.whole[:, 0], *kinds)) for kinds in (pro, anti)]
-        return float(lean[0] - lean[1]) / 2
+        return np.array([(named - other) / 2 for named, other in leans])
 
     @property
     def left_out(self) -> bool:
@@ -109,7 +113,10 @@ class Measures:
         """
         if np.isnan(min(self.base_masses)):
             return "its answers have no probabilities"
-        if min(self.base_masses) >= LEAST_MASS or self.reaction >= LEAST_REACTION:
+        reactions = self.reactions
+        if min(self.base_masses) >= LEAST_MASS:
+            return ""
+        if len(reactions) and reactions.mean() >= LEAST_REACTION and reactions.min() >= LEAST_OF_EACH:
             return ""
         if not len(self.whole):
             return "gendered words have little probability and this run did not ask for the whole list"

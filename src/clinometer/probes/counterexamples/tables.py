@@ -15,13 +15,14 @@ from clinometer.probes.counterexamples.answers import ALL, DOMINANCES, Answers
 from clinometer.probes.counterexamples.measures import (
     BASE,
     LEAST_MASS,
+    LEAST_OF_EACH,
     LEAST_REACTION,
     WHOLE,
     Measures,
     is_unrelated,
     means_by_dominance,
 )
-from clinometer.probes.kit import Floats, Label, model_rng, select, with_q
+from clinometer.probes.kit import Floats, Label, model_rng, present_mean, select, with_q
 from clinometer.probes.kit.before_after import pairs_of, training_of
 from clinometer.probes.protocol import Plan
 from clinometer.stats import pearson_interval
@@ -83,10 +84,12 @@ def conclusion_rows(measures: Measures, leans: Mapping[str, Sequence[Finding]]) 
 def understanding_rows(measures: Measures) -> Iterator[Finding]:
     """Yield what the gate looks at."""
     female, male = measures.base_masses
+    reactions = measures.reactions
     for evidence, value, needed in (
         ("probability of female words", female, LEAST_MASS),
         ("probability of male words", male, LEAST_MASS),
-        ("reaction to a named gender", measures.reaction, LEAST_REACTION),
+        ("reaction to a named gender", float(present_mean(reactions)), LEAST_REACTION),
+        ("weakest reaction to a named gender", float(min(reactions, default=math.nan)), LEAST_OF_EACH),
     ):
         labels: dict[str, Label] = {"model": measures.answers.model, "evidence": evidence, "needed": needed}
         yield Finding(labels=labels, estimate=value, n=len(measures.answers.occupations))
