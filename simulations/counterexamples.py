@@ -1,8 +1,8 @@
-"""How often the counterexamples audit says "lean" of models without one, and of models with the smallest it can see.
+"""How often the counterexamples audit says "lean" of models without one, and of those with the smallest it sees.
 
 `python simulations/counterexamples.py [SEEDS]` makes models whose gendered words are noise around what is planted,
-reads their answers as the audit does, and prints how often each question ends in "lean". Two worlds: gendered words
-among the top 10, and far below them, where the whole list decides.
+reads their answers as the audit does, and prints how often each question ends in "lean". Two worlds: gendered
+words among the top 10, and far below them, where the whole list decides.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from clinometer.probes.counterexamples.measures import FEWEST, LITTLE
 from clinometer.probes.counterexamples.questions import LISTED_BACKGROUNDS
+from clinometer.probes.counterexamples.tables import LEFT_OUT
 from clinometer.probes.kit import Caption
 from clinometer.types import Figure
 
@@ -47,10 +48,10 @@ CAPTIONS = (
         title="Does the model understand the question?",
         text=(
             "Mean probability of the listed words of each gender at the base prompt; and half the difference of "
-            "the normalised lean between knowledge that names the usual gender and knowledge that names the other one "
+            "the normalised lean between knowledge that names the usual gender and knowledge that names the other "
             "(from −1 to 1), on average over the ways to name it and in the weakest. A model is judged if both "
-            "probabilities, or both reactions, reach what is needed; else it is left out of the tables of leans "
-            "and changes and of the charts. No interval and no test. n: occupations."
+            "probabilities, or both reactions, reach what is needed; else its rows have left_out = yes in the "
+            "tables of leans and changes, and no chart draws them. No interval and no test. n: occupations."
         ),
     ),
     Caption(
@@ -221,10 +222,15 @@ CAPTIONS = (
 
 
 def figures(k: int, counted: str) -> tuple[Figure, ...]:
-    """Return the figures; their menus open at what the conclusions rest on."""
+    """Return the figures, of models that understood the question; menus open at what the conclusions rest on."""
     opens: dict[str, str | int | float] = {"k": k, "counted": counted}
     return tuple(
-        replace(figure, opens={menu: opens[menu] for menu in figure.menus if menu in opens}) for figure in _FIGURES
+        replace(
+            figure,
+            filters={**figure.filters, **({} if figure.table == "gendered_mass" else {LEFT_OUT: "no"})},
+            opens={menu: opens[menu] for menu in figure.menus if menu in opens},
+        )
+        for figure in _FIGURES
     )
 
 

@@ -29,6 +29,7 @@ from clinometer.stats import pearson_interval
 from clinometer.types import Finding, ModelInfo
 
 MARGIN, GAP, CHANGE = "margin", "gap", "change"
+LEFT_OUT = "left_out"
 LEAN = "lean"  # the margin as a share of the gendered probability
 STEREOTYPE, PREFERENCE, ROBUSTNESS = "stereotype", "preference for one gender", "unrelated knowledge"
 
@@ -36,10 +37,7 @@ _SHOWN = 30  # words of each list
 
 
 def model_rows(measures: Measures) -> dict[str, list[Finding]]:
-    """Return the rows of one model for every table but those of mitigation, by the table's name.
-
-    A model that did not understand the question has no leans and no changes: not even of 0.
-    """
+    """Return the rows of one model for every table but those of mitigation, by the table's name."""
     changes = change_rows(measures)
     leans = {
         "lean": lean_rows(measures),
@@ -51,9 +49,8 @@ def model_rows(measures: Measures) -> dict[str, list[Finding]]:
         "contrasts": contrast_rows(measures),
         **whole_list_rows(measures),
     }
-    if measures.left_out:
-        leans = {name: [] for name in leans}
-    return leans | {
+    return {
+        **{name: marked(rows, measures) for name, rows in leans.items()},
         "gendered_mass": list(mass_rows(measures)),
         "conclusions": conclusion_rows(measures, leans),
         "understanding": list(understanding_rows(measures)),
@@ -61,6 +58,15 @@ def model_rows(measures: Measures) -> dict[str, list[Finding]]:
         "words": list(word_rows(measures.answers, k=measures.ks[-1])),
         "vocabulary": list(vocabulary_rows(measures.answers)),
     }
+
+
+def marked(rows: Sequence[Finding], measures: Measures) -> list[Finding]:
+    """Return the rows with a label that says whether they are left out of charts.
+
+    They are where the model did not understand the question: a lean of 0 would look like an even hand.
+    """
+    left_out = "yes" if measures.left_out else "no"
+    return [replace(row, labels={**row.labels, LEFT_OUT: left_out}) for row in rows]
 
 
 def conclusion_rows(measures: Measures, leans: Mapping[str, Sequence[Finding]]) -> list[Finding]:
@@ -75,6 +81,7 @@ def conclusion_rows(measures: Measures, leans: Mapping[str, Sequence[Finding]]) 
     rows = []
     for question, table, kind, measure in asked:
         found = select(leans[prefix + table], kind=kind.name, measure=measure, dominance=ALL, **at)
+        found = [] if measures.left_out else found
         labels = {"model": measures.answers.model, "question": question, "kind": kind.name}
         labels |= {"measure": measure, "counted": measures.judged}
         rows.append(replace(found[0] if found else Finding(labels={}, estimate=math.nan), labels=labels))
@@ -317,18 +324,15 @@ def mitigation_rows(plans: Sequence[Plan], measured: Sequence[Measures]) -> dict
     """Return the leans of each model and of the checkpoints that began with it, and what each way changes.
 
     Every change is against the base prompt of the model as given, over the same occupations. One table counts the
-    top k, the other the whole list. A model that did not understand the question is in neither.
+    top k, the other the whole list. Models that did not understand the question are tested in neither.
     """
     models = [plan.model for plan in plans]
     tables: dict[str, list[Finding]] = {"mitigation": [], "mitigation_whole_list": []}
     for head, family in _families(models).items():
-        if measured[head].left_out:
-            continue
         given = measured[head].counterexample_leans()[BASE]
         changes: dict[str, list[Finding]] = {name: [] for name in tables}
         for each in family:
-            if measured[each].left_out:
-                continue
+            deaf = measured[head].left_out or measured[each].left_out
             name = models[each].name
             labels = {"base": models[head].name, "model": name, "training": training_of(models[each])}
             leans = measured[each].counterexample_leans()
@@ -343,9 +347,12 @@ def mitigation_rows(plans: Sequence[Plan], measured: Sequence[Measures]) -> dict
                 # the same numbers in every family
                 rng = model_rng(plans[each].seed, alone)
                 measure = MARGIN if table == "mitigation" else LEAN
-                tables[table] += part(leans, {**labels, "measure": measure}, rng=rng, test=False)
+                tables[table] += marked(
+                    [*part(leans, {**labels, "measure": measure}, rng=rng, test=False)], measured[each]
+                )
                 rng = model_rng(plans[each].seed, pair)
-                changes[table] += part(against, {**labels, "measure": CHANGE}, rng=rng, test=True)
+                moved = part(against, {**labels, "measure": CHANGE}, rng=rng, test=not deaf)
+                changes[table] += marked([*moved], measured[each])
         for table, rows in changes.items():
             tables[table] += with_q(rows)
     return tables

@@ -12,7 +12,16 @@ from clinometer.data import Verbalizer, read_text
 from clinometer.probes.counterexamples.answers import ALL, DOMINANCES, Answers
 from clinometer.probes.counterexamples.measures import BASE, FEWEST, LITTLE, WHOLE, Measures
 from clinometer.probes.counterexamples.options import Options
-from clinometer.probes.counterexamples.tables import CHANGE, GAP, LEAN, MARGIN, PREFERENCE, ROBUSTNESS, STEREOTYPE
+from clinometer.probes.counterexamples.tables import (
+    CHANGE,
+    GAP,
+    LEAN,
+    LEFT_OUT,
+    MARGIN,
+    PREFERENCE,
+    ROBUSTNESS,
+    STEREOTYPE,
+)
 from clinometer.probes.kit import CANNOT_TELL, RULE, Said, certainty, conclude, is_found, percent, select, signed
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
 from clinometer.probes.protocol import Plan
@@ -110,6 +119,8 @@ def headlines(
             reasons.add(verdict.reason)
             continue
         yield f"{verdict.sentence[:-1]}: {_told(verdict)}{_by_dominance(verdict, rows)}."
+    if measures.left_out:
+        return
     model = measures.answers.model
     whole = measures.judged == WHOLE
     table, at = ("normalised_change", {}) if whole else ("change", {"k": measures.ks[-1]})
@@ -167,12 +178,14 @@ def mitigation_headlines(rows: Mapping[str, Sequence[Finding]], judged: Mapping[
     """
     for base, counted in judged.items():
         whole = counted == WHOLE
-        shown = select(rows["mitigation_whole_list" if whole else "mitigation"], base=base, dominance=ALL)
+        table = rows["mitigation_whole_list" if whole else "mitigation"]
+        shown = select(table, base=base, dominance=ALL, **{LEFT_OUT: "no"})
         shown = shown if whole else select(shown, k=int(counted.removeprefix("top ")))
         levels, changes = select(shown, measure=LEAN if whole else MARGIN), select(shown, measure=CHANGE)
-        if all(row.labels["model"] == base for row in levels):
+        as_given = select(levels, model=base, prompt=BASE)
+        if not as_given or all(row.labels["model"] == base for row in levels):
             continue
-        (given,) = select(levels, model=base, prompt=BASE)
+        (given,) = as_given
         what = "normalised lean (whole list)" if whole else f"margin ({counted})"
         for level in select(levels, prompt=BASE):
             parts = []
@@ -282,9 +295,8 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
         yield Notice(
             level="warning",
             text=(
-                f"{answers.model}: {measures.gate}. It is in no table of leans and changes and in no chart of "
-                f"them: "
-                "a number near 0 would look like an even hand. The table 'understanding' has the evidence."
+                f"{answers.model}: {measures.gate}. No chart draws its leans and changes: a number near 0 would "
+                "look like an even hand. The table 'understanding' has the evidence."
             ),
         )
     gendered = measures.gendered
