@@ -39,7 +39,7 @@ def test_any_python_function_can_be_audited(tmp_path):
     options = {"counterexamples": {"backgrounds": 1, "draws": 100}}
     run = clinometer.audit(fake, probes="counterexamples", options=options, folder=tmp_path / "run")
     (found,) = run.findings
-    assert "mine: at the base prompt" in found.headlines[0]
+    assert "mine shows no measurable preference" in found.headlines[0]
     assert "not distinguishable from 0" in found.headlines[0]
     assert run.report_path.is_file()
     assert clinometer.verify(tmp_path / "run").problems == ()

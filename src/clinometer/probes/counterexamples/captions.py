@@ -32,6 +32,15 @@ _N = "n: occupations."
 
 CAPTIONS = (
     Caption(
+        name="gendered_mass",
+        title="Probability by gender",
+        text=(
+            "Summed probability of the female and of the male words among the k most probable ones (the "
+            "paper's figures 2 to 4), averaged over prompts; 'all' is the mean of the female-dominated and "
+            f"the male-dominated occupations. {_INTERVAL} Nothing is tested here (p and q are empty). {_N}"
+        ),
+    ),
+    Caption(
         name="conclusions",
         title="What the conclusions rest on",
         text=(
@@ -86,15 +95,6 @@ CAPTIONS = (
             "unrelated "
             f"knowledge: what any sentence does is no effect of what it says. {_INTERVAL} {_TEST} q: "
             f"Benjamini–Hochberg over all rows of a model in this table. {_N}"
-        ),
-    ),
-    Caption(
-        name="gendered_mass",
-        title="Probability by gender",
-        text=(
-            "Summed probability of the female and of the male words among the k most probable ones (the "
-            "paper's figures 2 to 4), averaged over prompts; 'all' is the mean of the female-dominated and "
-            f"the male-dominated occupations. {_INTERVAL} Nothing is tested here (p and q are empty). {_N}"
         ),
     ),
     Caption(
