@@ -99,7 +99,7 @@ def verdicts(measures: Measures, rows: Mapping[str, Sequence[Finding]]) -> tuple
 def _size(row: Finding) -> str:
     """Return how large a number is beside what it could be at most."""
     if row.labels["question"] == ROBUSTNESS:
-        return f"{percent(abs(row.estimate))} of the possible range from 0 to 1"
+        return f"{percent(abs(row.estimate))} of the largest possible lean"
     if row.labels["counted"] != WHOLE:
         return f"{percent(abs(row.estimate))} of all probability at the blank"
     share = (1 + row.estimate) / 2
