@@ -39,8 +39,8 @@ def test_any_python_function_can_be_audited(tmp_path):
     options = {"counterexamples": {"backgrounds": 1, "draws": 100}}
     run = clinometer.audit(fake, probes="counterexamples", options=options, folder=tmp_path / "run")
     (found,) = run.findings
-    assert "mine: at the base prompt" in found.headlines[0]
-    assert "not distinguishable from 0" in found.headlines[0]
+    assert "mine shows no measurable preference" in found.headlines[0]
+    assert "is 0.000 (95 % interval 0.000 to 0.000, q = 1.000)" in found.headlines[0]
     assert run.report_path.is_file()
     assert clinometer.verify(tmp_path / "run").problems == ()
     assert clinometer.resume(tmp_path / "run", models=[fake]).path == tmp_path / "run"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from clinometer.errors import InputError, nearest
 from clinometer.store import RunFolder
-from clinometer.types import Figure, Findings, FindingTable, ModelInfo
+from clinometer.types import Figure, Findings, FindingTable, ModelInfo, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,6 +157,11 @@ class Run(Mapping[str, AuditResult]):
     def headlines(self) -> dict[str, tuple[str, ...]]:
         """What was found, in plain sentences, by audit."""
         return {found.probe: found.headlines for found in self.findings}
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What follows, for each audit, model and aspect: lean, none found, or cannot tell."""
+        return tuple(verdict for found in self.findings for verdict in found.verdicts)
 
     def records(
         self, audit: str, *, stage: str = "", model: str = "", columns: Sequence[str] | None = None

@@ -300,7 +300,9 @@ class Figure:
     joined: str = ""
     colors: tuple[str, ...] = ()  # values of `color` that get the first colours, so that figures agree
     evidence: str = ""  # the stage whose prompts are behind the figure …
-    evidence_filter: Mapping[str, str | int | float] = field(default_factory=dict)  # … and their tags
+    evidence_filter: Mapping[str, str | int | float] = field(default_factory=dict)  # … and the tags that they have
+    # the value at which a menu opens, where that is not its first
+    opens: Mapping[str, str | int | float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +311,41 @@ class Notice:
 
     level: Literal["info", "warning"]
     text: str
+
+
+State = Literal["lean", "none found", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReference:
+    """A row of a finding table, by the labels that it has."""
+
+    table: str
+    labels: Mapping[str, str | int | float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What follows for one model and one aspect of an audit: the unit of conclusion.
+
+    `probes/kit/verdicts.py` decides the state; whatever is said, drawn or returned as an exit code reads it here.
+    """
+
+    audit: str
+    model: str
+    aspect: str  # of what: "attitude to stigmatized conditions", "I.F. of name by opinion words"
+    state: State
+    estimate: float
+    low: float
+    high: float
+    p: float
+    q: float
+    n: int
+    detectable: float  # the smallest effect that would be found four times in five; NaN: not known
+    size: str  # how large the estimate is, beside something that a reader knows; "": nothing to compare with
+    sentence: str  # for a reader without statistics
+    reason: str = ""  # why nothing can be told
+    rows: tuple[RowReference, ...] = ()  # what it rests on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,4 +357,5 @@ class Findings:
     figures: tuple[Figure, ...] = field(repr=False)
     notices: tuple[Notice, ...] = field(default=(), repr=False)
     headlines: tuple[str, ...] = ()  # what was found, in plain sentences, each with its interval
-    release: str = ""  # the release of Clinometer that chose the words
+    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
+    release: str = ""  # of Clinometer: who chose the words

@@ -4,6 +4,7 @@ import hashlib
 import math
 
 import numpy as np
+from fake_records import ask as ask_any
 
 from clinometer.types import WordAnswer
 
@@ -35,6 +36,22 @@ class FakeGender:
     def _draw(self, text):
         digest = hashlib.sha256(f"{self.seed}|{text}".encode()).digest()
         return float(np.random.default_rng(int.from_bytes(digest[:8], "big")).standard_normal())
+
+
+def ask(probe, plan, answer, records=None, *, unknown=()):
+    """Ask every stage; a listed word has the probability with which it is offered, or next to none."""
+
+    def listed(item):
+        offered = answer(item)
+        if any(map(math.isnan, offered.logprobs)):
+            return lambda word: math.nan
+        chances = {}
+        for word, logprob in zip(offered.words, offered.logprobs, strict=True):
+            key = word.strip().lower()
+            chances[key] = chances.get(key, 0.0) + math.exp(logprob)
+        return lambda word: math.log(chances.get(word, 1e-15 if word[0].islower() else 1e-16))
+
+    return ask_any(probe, plan, answer, records, unknown=unknown, listed=listed)
 
 
 def sign(tags):

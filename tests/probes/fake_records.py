@@ -41,10 +41,11 @@ class MemoryRecords:
         yield from self.table(model=model, stage=stage, columns=columns).iter_slices(100)
 
 
-def ask(probe, plan, answer, records=None, *, unknown=()):
+def ask(probe, plan, answer, records=None, *, unknown=(), listed=None):
     """Ask every stage; `answer` takes an item and returns its answer.
 
-    Questions about given words need no `answer`: every word is one token but the `unknown` ones.
+    Questions about given words need no `answer`: every word is one token but the `unknown` ones, and has the
+    log-probability that `listed(item)` says, which is a function of the word.
     """
     records = records or MemoryRecords()
 
@@ -52,7 +53,9 @@ def ask(probe, plan, answer, records=None, *, unknown=()):
         words = getattr(item.request, "words", ())
         if not words:
             return answer(item)
-        return WordAnswer(words=words, logprobs=tuple(math.nan if word in unknown else -9.0 for word in words))
+        known = listed(item) if listed else lambda word: -9.0
+        logprobs = tuple(math.nan if word in unknown else known(word) for word in words)
+        return WordAnswer(words=words, logprobs=logprobs)
 
     for stage in probe.stages(plan):
         rows = []

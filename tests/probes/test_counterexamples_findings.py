@@ -6,13 +6,12 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from fake_gender import FEMALE, GENDERED, MALE, OTHER, FakeGender, sign
-from fake_records import MemoryRecords, ask, fake_model, plan_for
+from fake_gender import FEMALE, GENDERED, MALE, OTHER, FakeGender, ask, sign
+from fake_records import MemoryRecords, fake_model, plan_for
 
 from clinometer.probes.counterexamples import PROBE, measures
 from clinometer.probes.counterexamples.questions import prompts
-from clinometer.probes.counterexamples.words import headlines
-from clinometer.types import Finding, WordAnswer
+from clinometer.types import WordAnswer
 
 COUNTER = "target counter syntactic similar"
 BACKGROUND = "background counter semantic similar"
@@ -206,9 +205,19 @@ def test_words_in_neither_list_are_ranked_not_dropped():
     assert covered.estimate == pytest.approx((0.4 + 0.2 + 0.05) / 7)
 
 
-def test_little_gendered_probability_is_a_warning():
+def names_a_gender(item):
+    """Which gender the knowledge names, as a sign: 0 for none."""
+    words = item.request.context.rstrip(".").lower().split()
+    return sum(word in words for word in ("woman", "female")) - sum(word in words for word in ("man", "male"))
+
+
+def test_little_gendered_probability_at_the_base_prompt_is_a_warning():
+    """The warning looks at the base prompt, however much gendered words have after knowledge that names one."""
+
     def answer(item):
-        return WordAnswer(words=("a", "the", "man"), logprobs=(math.log(0.5), math.log(0.3), math.log(0.01)))
+        named = names_a_gender(item)
+        chances = {"a": 0.5, "the": 0.3, ("woman" if named > 0 else "man"): 0.19 if named else 0.01}
+        return WordAnswer(words=tuple(chances), logprobs=tuple(math.log(chance) for chance in chances.values()))
 
     plan = plan_for(PROBE, model=fake_model(capabilities=("next_word",)), backgrounds=1, ks=[2, 3], draws=100)
     found = summary(answer, plan=plan)
@@ -217,6 +226,8 @@ def test_little_gendered_probability_is_a_warning():
         "the top 3 words hold little gendered probability (0.01 on average; for k = 2, 3" in text
         for text in warnings
     )
+    covered = [row_of(found, "coverage", k=3, list=gender).estimate for gender in ("female", "male")]
+    assert sum(covered) > 0.05  # over all prompts it is not little
     texts = [notice.text for notice in found.notices]
     assert any("58 of 58 for k = 2" in text for text in texts)
     assert any('after "The target is"' in text for text in texts)
@@ -271,7 +282,10 @@ def test_user_files(tmp_path):
     assert any("3 occupations" in text for text in texts)
     assert any("No occupation is male-dominated" in text for text in texts)
     assert any("Only 3 of the occupations are female-dominated" in text for text in texts)
-    assert found.headlines == ()  # a margin of one dominance may be a preference for one gender everywhere
+    # a margin of one dominance may be a preference for one gender everywhere
+    assert {verdict.state for verdict in found.verdicts} == {"cannot tell"}
+    (line,) = found.headlines
+    assert line.startswith("fake cannot be judged: the occupations are all dominated by one gender")
     assert any("backgrounds = 0" in text for text in texts)
 
 
@@ -311,60 +325,6 @@ def test_figures_draw_labels_that_the_tables_have(exact):
         assert len({tuple(row.labels.values()) for row in table.rows}) == len(table.rows)
 
 
-def test_headlines_say_what_was_planted(noisy):
-    lean, changes, unrelated = noisy.headlines
-    assert "follows the stereotype" in lean
-    assert "2 of 9 kinds of knowledge change that margin" in changes
-    assert f"'{COUNTER}', by −0.1" in changes
-    assert "unrelated knowledge changes it by" in unrelated
-
-
-def test_headlines_of_an_even_handed_model_claim_nothing():
-    lean, changes, _ = summary(FakeGender(lambda tags: 0.0, noise=0.06, seed=3)).headlines
-    assert "not distinguishable from 0" in lean
-    assert "0 of 9 kinds" in changes
-
-
-def lines_for(*, low, high, q):
-    """The headlines of a model whose lean and whose one change both have this interval and this q."""
-    labels = {"k": 10, "measure": "margin", "dominance": "all"}
-    numbers = {"estimate": 0.2, "low": low, "high": high, "p": q, "q": q, "n": 58}
-    rows = {
-        "lean": [Finding(labels={**labels, "kind": "base"}, **numbers)],
-        "change": [Finding(labels={**labels, "kind": COUNTER}, **numbers)],
-    }
-    return list(headlines("fake", rows, {10: 0.6}))
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "q", "lean_is", "changes"),
-    [
-        (0.1, 0.3, 0.049, "follows the stereotype", "1 of 1 kinds"),
-        (0.1, 0.3, 0.05, "not distinguishable from 0", "0 of 1 kinds"),  # q is not below the level
-        (-0.1, 0.5, 0.001, "not distinguishable from 0", "0 of 1 kinds"),  # the interval holds 0
-        (0.0, 0.4, 0.001, "not distinguishable from 0", "0 of 1 kinds"),
-    ],
-)
-def test_a_headline_needs_both_a_small_q_and_an_interval_without_zero(low, high, q, lean_is, changes):
-    lean, change = lines_for(low=low, high=high, q=q)
-    assert f": {lean_is}." in lean
-    assert f"fake: {changes} of knowledge change that margin (q < 0.05 and an interval without 0)" in change
-    assert (COUNTER in change) == changes.startswith("1")
-
-
-def test_headlines_name_the_level_of_each_interval_once(noisy):
-    assert [line.count("95 %") for line in noisy.headlines] == [1, 1, 1]
-
-
-def test_headlines_of_a_model_with_little_gendered_probability_say_so():
-    def answer(item):
-        word = "woman" if item.tags["dominance"] == "female" else "man"
-        return WordAnswer(words=("a", word), logprobs=(math.log(0.9), math.log(0.01)))
-
-    lean = summary(answer, backgrounds=0).headlines[0]
-    assert "follows the stereotype; but gendered words hold only 0.01 of the probability" in lean
-
-
 def uneven_list(tmp_path, female, male):
     jobs = tmp_path / "jobs.csv"
     rows = [f"woman's job {i},90" for i in range(female)] + [f"man's job {i},10" for i in range(male)]
@@ -387,10 +347,10 @@ def test_too_few_occupations_of_a_dominance_give_no_interval_and_no_claim(tmp_pa
         assert not any(math.isnan(row.low) for row in rows_of(found, table, dominance="male-dominated"))
     least = rows_of(found, "robustness", measure="minimum detectable change of the margin")
     assert all(math.isnan(row.estimate) for row in least)
-    lean, changes, unrelated = found.headlines
-    assert "(no interval, not tested): nothing can be said of its sign." in lean
+    lean, changes = found.headlines
+    assert lean == "fake cannot be judged: too little was measured for an interval."
     assert "was not tested" in changes
-    assert "(no interval, not tested)" in unrelated
+    assert {verdict.state for verdict in found.verdicts} == {"cannot tell"}
     assert not any("nan" in line for line in found.headlines)
 
 

@@ -5,16 +5,18 @@ import math
 
 import numpy as np
 import pytest
-from fake_gender import FEMALE, MALE, FakeGender, sign
-from fake_records import MemoryRecords, ask, fake_model, plan_for
+from fake_gender import FEMALE, MALE, FakeGender, ask, sign
+from fake_records import MemoryRecords, fake_model, plan_for
 from scipy import stats
 
 from clinometer.data import load_sentences
 from clinometer.probes.counterexamples import PROBE
-from clinometer.probes.counterexamples.measures import ANOTHER, BASE, SAME, is_counterexample
+from clinometer.probes.counterexamples.measures import BASE, is_counterexample
 
 SAME_KINDS = ("target counter syntactic similar", "target counter semantic similar")
 OTHER_KINDS = ("background counter syntactic similar", "background counter semantic similar")
+SYNTACTIC, SEMANTIC = SAME_KINDS
+PROMPTS = (BASE, *SAME_KINDS, *OTHER_KINDS)
 
 
 def model(name, *, weights="", **tuning):
@@ -72,16 +74,30 @@ def test_margins_and_changes_by_hand(exact):
     def found(name, prompt, measure):
         return row_of(exact, model=name, prompt=prompt, measure=measure, k=10).estimate
 
-    # (a) as given; (b) with counterexamples: .3 − .2, the mean of .3 − .3 and .3 − .1
+    # (a) as given; (b) with counterexamples: .3 − .3 in the same words, .3 − .1 in others, never their mean
     assert found("given", BASE, "margin") == pytest.approx(0.3)
-    assert found("given", SAME, "margin") == pytest.approx(0.1)
-    assert found("given", SAME, "change") == pytest.approx(-0.2)
-    assert found("given", ANOTHER, "change") == pytest.approx(0.05)
-    # (c) trained; (d) trained and with counterexamples: .15 − .1, against the .3 of the model as given
+    assert found("given", SYNTACTIC, "margin") == pytest.approx(0.0)
+    assert found("given", SEMANTIC, "margin") == pytest.approx(0.2)
+    assert found("given", SYNTACTIC, "change") == pytest.approx(-0.3)
+    assert found("given", SEMANTIC, "change") == pytest.approx(-0.1)
+    for kind in OTHER_KINDS:
+        assert found("given", kind, "change") == pytest.approx(0.05)
+    # (c) trained; (d) trained and with counterexamples: .15 − .2, against the .3 of the model as given
     assert found("ten", BASE, "margin") == pytest.approx(0.15)
     assert found("ten", BASE, "change") == pytest.approx(-0.15)
-    assert found("ten", SAME, "margin") == pytest.approx(0.05)
-    assert found("ten", SAME, "change") == pytest.approx(-0.25)
+    assert found("ten", SYNTACTIC, "margin") == pytest.approx(-0.05)
+    assert found("ten", SYNTACTIC, "change") == pytest.approx(-0.35)
+    assert found("ten", SEMANTIC, "change") == pytest.approx(-0.15)
+    # of the .6 that gendered words hold: .3/.6 at the base prompt, .2/.6 with the counterexample in other words
+    (table,) = [each for each in exact.tables if each.name == "mitigation_whole_list"]
+    whole = {
+        (row.labels["model"], row.labels["prompt"], row.labels["measure"]): row.estimate
+        for row in table.rows
+        if row.labels["dominance"] == "all"
+    }
+    assert whole["given", BASE, "lean"] == pytest.approx(0.5)
+    assert whole["given", SEMANTIC, "change"] == pytest.approx(-0.1 / 0.6)
+    assert whole["ten", BASE, "change"] == pytest.approx(-0.25)
     assert found("one", BASE, "change") == pytest.approx(-0.02)
     for dominance in ("female-dominated", "male-dominated"):
         row = row_of(exact, model="ten", prompt=BASE, measure="change", k=10, dominance=dominance)
@@ -92,8 +108,8 @@ def test_margins_and_changes_by_hand(exact):
 def test_the_table_has_each_way_once(exact):
     rows = rows_of(exact, dominance="all", k=10)
     order = [(row.labels["model"], row.labels["prompt"]) for row in rows if row.labels["measure"] == "margin"]
-    assert order == [(name, prompt) for name in ("given", "one", "ten") for prompt in (BASE, SAME, ANOTHER)]
-    assert len([row for row in rows if row.labels["measure"] == "change"]) == 8  # all but (a) itself
+    assert order == [(name, prompt) for name in ("given", "one", "ten") for prompt in PROMPTS]
+    assert len([row for row in rows if row.labels["measure"] == "change"]) == 14  # all but (a) itself
     assert all(math.isnan(row.p) for row in rows if row.labels["measure"] == "margin")
     assert {row.labels["model"]: row.labels["training"] for row in rows} == {
         "given": "as given",
@@ -108,13 +124,14 @@ def test_the_table_has_each_way_once(exact):
 def test_headlines_compare_both_ways_on_one_page(exact):
     given, one, ten = exact.headlines[:3]
     assert given.startswith(
-        "given (as given) against the base prompt of given, whose margin (top 10) is +0.300: with a"
+        "given (as given) against the base prompt of given, whose margin (top 10) is +0.300: after"
     )
-    assert "counterexample of the same occupation reduced by 0.200 (95 % interval" in given
-    assert "counterexample of another occupation increased by 0.050" in given
+    assert f"after '{SYNTACTIC}' reduced by 0.300 (95 % interval" in given
+    assert f"after '{SEMANTIC}' reduced by 0.100 (95 % interval" in given
+    assert f"after '{OTHER_KINDS[0]}' increased by 0.050" in given
     assert "one (embedding on occupation, λ = 1)" in one
     assert "at the base prompt reduced by 0.150" in ten
-    assert "same occupation reduced by 0.250" in ten
+    assert f"after '{SYNTACTIC}' turned round, by −0.350" in ten
     for line in exact.headlines:
         assert not {"debiased", "unbiased", "fair"} & set(line.replace(",", " ").split())
 
@@ -128,7 +145,11 @@ def noisy():
 
 
 def test_a_planted_change_is_found_in_noise(noisy):
-    for name, prompt, size in (("given", SAME, -0.1), ("after", BASE, -0.08), ("after", SAME, -0.18)):
+    for name, prompt, size in (
+        ("given", SYNTACTIC, -0.2),
+        ("after", BASE, -0.08),
+        ("after", SYNTACTIC, -0.28),
+    ):
         row = row_of(noisy[0], model=name, prompt=prompt, measure="change")
         assert row.low < size < row.high < 0
         assert row.q < 0.01
@@ -140,12 +161,12 @@ def test_change_agrees_with_a_plain_loop_and_with_scipy(noisy):
     margins = {}
     for name in ("given", "after"):
         for row in records.table(model=name, stage="prompts").iter_rows(named=True):
-            prompt = (row["tag_kind"] in SAME_KINDS and SAME) or (row["tag_kind"] == "base" and BASE)
+            prompt = row["tag_kind"]
             chances = dict(zip(row["got_words"], map(math.exp, row["got_logprobs"]), strict=True))
             gap = sum(chances[word] for word in FEMALE) - sum(chances[word] for word in MALE)
             key = row["tag_dominance"], row["tag_occupation"], name, prompt
             margins.setdefault(key, []).append(gap if row["tag_dominance"] == "female" else -gap)
-    for prompt in (BASE, SAME):
+    for prompt in (BASE, SEMANTIC):
         change = {}
         for (dominance, occupation, name, at), values in margins.items():
             if (name, at) == ("after", prompt):
@@ -183,7 +204,7 @@ def test_a_checkpoint_without_its_base_is_compared_with_itself():
 
 def test_prompting_is_compared_without_any_training():
     found, _ = audit((GIVEN, margin(0.2, same=-0.1)))
-    assert row_of(found, model="given", prompt=SAME, measure="change").estimate == pytest.approx(-0.1)
+    assert row_of(found, model="given", prompt=SYNTACTIC, measure="change").estimate == pytest.approx(-0.2)
 
 
 def test_a_checkpoint_of_a_checkpoint_is_compared_with_the_one_it_began_with():

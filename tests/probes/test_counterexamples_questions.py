@@ -92,7 +92,7 @@ def test_number_of_prompts(options, count):
     assert sum(1 for _ in prompts(plan)) == number_of_prompts(plan.options) == count
 
 
-def test_the_stage_of_prompts_and_the_one_question_about_words(tmp_path):
+def test_the_stage_of_prompts_and_that_of_the_listed_words(tmp_path):
     words = tmp_path / "words.csv"
     words.write_text("word,gender\nwoman,female\nma'am,female\nman,male\n")
     for capabilities, request, where in (
@@ -102,10 +102,18 @@ def test_the_stage_of_prompts_and_the_one_question_about_words(tmp_path):
         plan = plan_for(PROBE, model=fake_model(capabilities=capabilities), verbalizer_file=str(words))
         first, second = PROBE.stages(plan)
         assert (first.name, second.name) == ("prompts", "words")
-        assert (first.size, second.size) == (3_886, 1)
+        assert (first.size, second.size) == (3_886, 754)  # 58 × (7 + 3 × 2): the list is asked at two backgrounds
         assert list(PROBE.questions(first, plan, None)) == list(prompts(plan))
-        (item,) = PROBE.questions(second, plan, None)
-        assert item.request == request(words=("woman", "Woman", "ma'am", "Ma'am", "man", "Man"), **where)
+        asked = list(PROBE.questions(second, plan, None))
+        assert len(asked) == second.size
+        assert asked[0].request == request(words=("woman", "Woman", "ma'am", "Ma'am", "man", "Man"), **where)
+        # the same prompts, with the same labels
+        known = {(item.request.text, item.request.context): item.tags for item in prompts(plan)}
+        assert all(known[item.request.text, item.request.context] == item.tags for item in asked)
+    fewer = plan_for(PROBE, backgrounds=1)
+    assert (
+        PROBE.stages(fewer)[1].size == sum(1 for _ in PROBE.questions(PROBE.stages(fewer)[1], fewer, None)) == 580
+    )
 
 
 def test_profiles_are_valid_options_and_the_paper_profile_is_the_papers():

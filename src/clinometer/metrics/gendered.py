@@ -80,6 +80,22 @@ def stereotypical_margin(mass: GenderedMass, dominance: Ints) -> Floats:
     return margin
 
 
+def normalised_gap(female: Floats, male: Floats) -> Floats:
+    r"""Return the gap as a share of the gendered probability: −1 all male, 1 all female.
+
+    .. math:: (P_{female} - P_{male}) / (P_{female} + P_{male})
+
+    Over a whole list of words it does not depend on how many of them are among the top k. NaN where neither gender
+    has any probability.
+
+    >>> normalised_gap(np.array([0.003, 0.0]), np.array([0.001, 0.0])).tolist()
+    [0.5, nan]
+    """
+    total = female + male
+    gap: Floats = np.divide(female - male, total, out=np.full(np.shape(total), np.nan), where=total > 0)
+    return gap
+
+
 def log_relative_probability(
     words: Ints, logprobs: Floats, base_words: Ints, base_logprobs: Floats, *, k: int
 ) -> Floats:

@@ -11,7 +11,7 @@ import altair as alt
 
 from clinometer.errors import InputError, nearest
 from clinometer.report.chart_style import PAPER, Colours
-from clinometer.report.drawing import NUMBERED_CELLS, Drawing, Menu
+from clinometer.report.drawing import NUMBERED_CELLS, Drawing, Menu, opening_of
 from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData, plot_data
 from clinometer.report.rounding import json_number, label_text
 from clinometer.types import Figure, FindingTable
@@ -48,7 +48,10 @@ class Chart:
                 [place[name], json_number(value) if isinstance(value, float) else value]
                 for name, value in self.filters.items()
             ],
-            "menus": [{"title": menu.title, "label": menu.label, "options": menu.options} for menu in self.menus],
+            "menus": [
+                {"title": menu.title, "label": menu.label, "options": menu.options, "opens": menu.opens}
+                for menu in self.menus
+            ],
             "across": place.get(self.across, -1),
             "down": place.get(self.down, -1),
             "columns": self.columns,
@@ -92,7 +95,7 @@ def altair_chart(
 ) -> Any:
     """Return the figure as an Altair chart with its rows.
 
-    `choices` choose where the page has menus; a menu without a choice shows its first value.
+    `choices` choose where the page has menus; a menu without a choice shows the value at which it opens.
     """
     values = plot_data(figure, table).values
     for menu, value in (choices or {}).items():
@@ -101,7 +104,7 @@ def altair_chart(
         if value not in values.get(menu, ()):
             known = ", ".join(map(repr, values.get(menu, ())))
             raise InputError(f"figure {figure.name!r} has no {menu} = {value!r}; it has {known or 'no rows'}")
-    first = {menu: values[menu][0] for menu in figure.menus if values.get(menu)}
+    first = {menu: values[menu][opening_of(figure, menu, values)] for menu in figure.menus if values.get(menu)}
     chosen = replace(figure, filters={**figure.filters, **first, **(choices or {})}, menus=())
     drawn = chart(chosen, table, colours=PAPER, width=width)
     if not drawn.drawn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from clinometer.report.chart_style import (
     letters,
     shortened,
 )
-from clinometer.report.plot_data import ESTIMATE, PlotData
+from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData
 from clinometer.report.rounding import MISSING, label_text
 from clinometer.types import Figure
 
@@ -42,6 +43,12 @@ _THREE_DIGITS = (
 )
 
 
+def opening_of(figure: Figure, menu: str, values: Mapping[str, Sequence[LabelValue]]) -> int:
+    """Return the place of the value at which a menu opens: the figure's choice, or the first."""
+    offered = list(values[menu])
+    return offered.index(figure.opens[menu]) if figure.opens.get(menu) in offered else 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Menu:
     """A label whose value the reader chooses, to see only its rows."""
@@ -49,6 +56,7 @@ class Menu:
     title: str
     label: int  # its position among the table's labels
     options: tuple[str, ...]
+    opens: int = 0  # which option is chosen before the reader chooses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +108,7 @@ class Drawing:
                 title=self.title(name),
                 label=self.data.labels.index(name),
                 options=tuple(label_text(value) for value in self.data.values[name]),
+                opens=opening_of(self.figure, name, self.data.values),
             )
             for name in self.figure.menus
             if name in self.data.values  # a table without rows has no labels

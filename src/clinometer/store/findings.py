@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from clinometer.errors import StoreError
 from clinometer.store.atomic import make_folder, read_json, remove_leftovers, to_json, write_together
 from clinometer.store.names import column_name, safe_name
-from clinometer.types import Figure, Finding, Findings, FindingTable, Notice
+from clinometer.types import Figure, Finding, Findings, FindingTable, Notice, RowReference, Verdict
 
 INDEX = "index.json"
 _NUMBERS = ("estimate", "low", "high", "p", "q")
@@ -61,6 +61,7 @@ def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
         "figures": findings.figures,
         "notices": findings.notices,
         "headlines": findings.headlines,
+        "verdicts": findings.verdicts,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
     write_together(folder, {**files, INDEX: to_json(index)}, run=run)
@@ -92,6 +93,7 @@ def read_findings(folder: Path) -> Findings:
             ),
             notices=tuple(Notice(**notice) for notice in index["notices"]),
             headlines=tuple(index["headlines"]),
+            verdicts=tuple(_verdict(verdict) for verdict in index.get("verdicts", ())),
             release=str(index.get("release", "")),
         )
 
@@ -110,6 +112,7 @@ def findings_digest(findings: Iterable[Findings]) -> str:
             "figures": each.figures,
             "notices": each.notices,
             "headlines": each.headlines,
+            **({"verdicts": each.verdicts} if each.verdicts else {}),  # those of older runs have none
         }
         for each in sorted(findings, key=lambda each: each.probe)
     ]
@@ -132,6 +135,8 @@ def compare_findings(stored: Findings, computed: Findings) -> Comparison:
     wording = [
         what for what in ("headlines", "notices", "figures") if getattr(stored, what) != getattr(computed, what)
     ]
+    if [verdict.sentence for verdict in stored.verdicts] != [verdict.sentence for verdict in computed.verdicts]:
+        wording.append("verdicts")
     before, now = ({table.name: table for table in each.tables} for each in (stored, computed))
     for name in dict.fromkeys([*before, *now]):
         if name not in now or name not in before:
@@ -146,7 +151,23 @@ def compare_findings(stored: Findings, computed: Findings) -> Comparison:
             numbers += _number_differences(before[name], now[name])
             if (before[name].title, before[name].caption) != (now[name].title, now[name].caption):
                 wording.append(f"the title or caption of table {name!r}")
+    if not versions:  # another estimator may conclude otherwise
+        numbers += _verdict_differences(stored, computed)
     return Comparison(numbers=tuple(numbers), wording=tuple(wording), versions=tuple(versions))
+
+
+def _verdict_differences(stored: Findings, computed: Findings) -> list[str]:
+    """Name the aspects whose verdicts do not follow, where both have one."""
+    now = {(verdict.model, verdict.aspect): verdict for verdict in computed.verdicts}
+    return [
+        f"the verdict on {verdict.model}, {verdict.aspect}: {verdict.state!r} is stored, {other.state!r} follows"
+        for verdict in stored.verdicts
+        if (other := now.get((verdict.model, verdict.aspect))) is not None and other.state != verdict.state
+    ]
+
+
+def _verdict(values: Mapping[str, Any]) -> Verdict:
+    return Verdict(**{**values, "rows": tuple(RowReference(**row) for row in values["rows"])})
 
 
 def _number_differences(stored: FindingTable, computed: FindingTable) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,20 @@ class ListedWords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WholeList:
+    """The probability of all listed words, a row for each prompt; empty in a run that did not ask for them."""
+
+    kind: NDArray[np.str_]  # (prompts,)
+    occupation: Ints  # (prompts,): its number
+    female: Floats  # (prompts,); NaN where the answer is missing
+    male: Floats
+
+    def rows_of(self, *kinds: Kind) -> Ints:
+        """Return the prompts of these kinds."""
+        return np.flatnonzero(np.isin(self.kind, [kind.name for kind in kinds]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
     """What one model answered: prompts are numbered by row, words by their place in `vocabulary`."""
 
@@ -47,6 +62,7 @@ class Answers:
     vocabulary: NDArray[np.str_]  # every word that was offered, in lower case
     word_genders: Ints  # of the vocabulary: 1 female, −1 male, 0 neither
     listed: tuple[ListedWords, ...]
+    whole: WholeList
 
     @property
     def genders(self) -> Ints:
@@ -94,6 +110,7 @@ def read_answers(plan: Plan, records: Records, verbalizer: Verbalizer) -> Answer
     base = np.flatnonzero(kind == "base")  # one for each occupation, before its other prompts
     occupations = tuple(table["tag_occupation"][base])
     number = {name: i for i, name in enumerate(occupations)}
+    asked = records.table(model=plan.model.name, stage="words")
     return Answers(
         model=plan.model.name,
         kinds=tuple(each for each in plan.options.chosen_sentences().kinds if each.name in kind),
@@ -110,9 +127,34 @@ def read_answers(plan: Plan, records: Records, verbalizer: Verbalizer) -> Answer
             [_CODES[verbalizer[word]] if word in verbalizer else NEITHER for word in vocabulary.tolist()],
             dtype=np.int64,
         ),
-        listed=_listed_words(
-            records.table(model=plan.model.name, stage="words", columns=("got_words", "got_logprobs")), verbalizer
-        ),
+        listed=_listed_words(asked, verbalizer),
+        whole=_whole_list(asked, number, verbalizer),
+    )
+
+
+def _whole_list(table: pl.DataFrame, number: Mapping[str, int], verbalizer: Verbalizer) -> WholeList:
+    """Return the probability of each gender's listed words; a word that is not one token has none."""
+    if "tag_kind" not in table.columns:  # before the list was asked at every prompt, it was asked at one
+        nothing = np.zeros(0)
+        return WholeList(
+            kind=np.zeros(0, dtype=np.str_), occupation=nothing.astype(int), female=nothing, male=nothing
+        )
+    words: list[str] = table["got_words"][0].to_list()
+    logprobs = table["got_logprobs"].explode(empty_as_null=False).to_numpy().reshape(len(table), len(words))
+    place = {word: i for i, word in enumerate(words)}
+    # to a model that ignores case both spellings are one token, which must not count twice
+    again = [
+        word != word.lower() and np.array_equal(logprobs[:, i], logprobs[:, place.get(word.lower(), i)])
+        for i, word in enumerate(words)
+    ]
+    counted = ~np.isnan(logprobs).all(axis=0) & ~np.array(again)
+    genders = np.array([_CODES[verbalizer[word.lower()]] for word in words])
+    masses = [np.exp(logprobs[:, counted & (genders == code)]).sum(axis=1) for code in (FEMALE, MALE)]
+    return WholeList(
+        kind=table["tag_kind"].to_numpy().astype(np.str_),
+        occupation=np.array([number[name] for name in table["tag_occupation"]], dtype=np.int64),
+        female=masses[0],
+        male=masses[1],
     )
 
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from clinometer.data import Kind
 from clinometer.metrics import gender_gap, gendered_mass, log_relative_probability, stereotypical_margin
-from clinometer.metrics.gendered import FEMALE, MALE, GenderedMass
+from clinometer.metrics.gendered import FEMALE, MALE, GenderedMass, normalised_gap
 from clinometer.probes.counterexamples.answers import ALL, DOMINANCES, Answers
 from clinometer.probes.kit import Floats, Ints, Numbers, group_means, model_rng, present_mean
 from clinometer.probes.protocol import Plan
@@ -24,7 +25,14 @@ from clinometer.stats import cluster_bootstrap, minimum_detectable_effect, sign_
 
 FEWEST = 5  # occupations of a dominance that an interval needs: with 3 it holds the truth in 75 %, with 2 in 51 %
 FLIPS = 9999  # sign patterns: with a hundred rows in a table, p must be able to get well below 0.05/100
-BASE, SAME, ANOTHER = "base", "same-occupation counterexample", "other-occupation counterexample"
+BASE = "base"
+WHOLE = "whole list"  # what is counted where all listed words are, and not those among the top k
+LITTLE = 0.05  # gendered probability among the top k at the base prompt below which the whole list is judged
+# A model understood the question if the words of each gender have this much probability at the base prompt, or if
+# it reacts when a gender is named: docs/counterexamples.md says how these were chosen.
+LEAST_MASS = 0.03
+LEAST_REACTION = 0.2  # of the normalised lean, in the mean of the ways to name a gender …
+LEAST_OF_EACH = 0.05  # … and in each of them
 
 _BATCH = 4_000_000  # signs held at a time, so that memory stays flat
 
@@ -36,11 +44,13 @@ class Measures:
     answers: Answers
     ks: tuple[int, ...]
     draws: int
-    rng: np.random.Generator
+    rng: np.random.Generator  # of the tables that draw one after the other
+    seed: int  # of those that draw on their own
     mass: GenderedMass
     gap: Floats  # female minus male probability
     margin: Floats  # pro- minus anti-stereotypical probability
     log_ratios: Floats  # (prompts, ks, 2): mean log relative probability of the pro and anti words; NaN: none
+    whole: Floats  # (prompts of the whole list, 2): normalised lean towards the stereotype, and towards women
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -50,9 +60,67 @@ class Measures:
 
     @property
     def gendered(self) -> dict[int, float]:
-        """The mean gendered probability among the top k words, by k; empty if all answers are missing."""
-        present = (self.mass.female + self.mass.male)[~self.missing]
+        """The mean gendered probability among the top k words at the base prompt, by k; empty if all is "
+        "missing."""
+        base = self.answers.base[~self.missing[self.answers.base]]
+        present = (self.mass.female + self.mass.male)[base]
         return {k: float(present[:, i].mean()) for i, k in enumerate(self.ks) if len(present)}
+
+    @property
+    def judged(self) -> str:
+        """What the conclusions rest on: the largest top k, or the whole list where that holds too little."""
+        top = self.ks[-1]
+        return WHOLE if len(self.whole) and self.gendered.get(top, 0.0) < LITTLE else f"top {top}"
+
+    @property
+    def base_masses(self) -> tuple[float, float]:
+        """The mean probability of the female and of the male listed words at the base prompt (top k: old runs)."""
+        whole, base, top = self.answers.whole, self.answers.kinds[0], self.answers.base
+        if len(self.whole):
+            parts = [part[whole.rows_of(base)] for part in (whole.female, whole.male)]
+        else:
+            parts = [part[top, -1] for part in (self.mass.female, self.mass.male)]
+        return float(present_mean(parts[0])), float(present_mean(parts[1]))
+
+    @property
+    def reactions(self) -> Floats:
+        """Half the difference of the normalised lean between naming the usual and the other gender, for each way.
+
+        The ways are those of the knowledge about the occupation itself, in its order: as a person who worked
+        there, and as what its people can be.
+        """
+        about_it = [kind for kind in self.answers.knowledge if not kind.has_background]
+        pro = [kind for kind in about_it if "{pro_" in kind.knowledge]
+        anti = [kind for kind in about_it if "{counter_" in kind.knowledge]
+        leans = [
+            [present_mean(self.per_occupation_whole(self.whole[:, 0], kind)) for kind in pair]
+            for pair in zip(pro, anti, strict=False)
+        ]
+        return np.array([(named - other) / 2 for named, other in leans])
+
+    @property
+    def left_out(self) -> bool:
+        """Whether it is known that the model did not understand; an old run lacks the evidence, not the "
+        "numbers."""
+        return bool(self.gate) and len(self.whole) > 0
+
+    @property
+    def gate(self) -> str:
+        """Why nothing follows from the answers of this model; empty where it understood the question.
+
+        Random weights spread their probability over the whole vocabulary, or put it on a few words that have
+        nothing to do with the prompt, and a named gender moves them in no direction.
+        """
+        if np.isnan(min(self.base_masses)):
+            return "its answers have no probabilities"
+        reactions = self.reactions
+        if min(self.base_masses) >= LEAST_MASS:
+            return ""
+        if len(reactions) and reactions.mean() >= LEAST_REACTION and reactions.min() >= LEAST_OF_EACH:
+            return ""
+        if not len(self.whole):
+            return "gendered words have little probability and this run did not ask for the whole list"
+        return "it gives gendered words little probability and hardly reacts when a gender is named"
 
     def change(self, values: Floats) -> Floats:
         """Return the value of each prompt minus that of the same occupation's base prompt."""
@@ -63,6 +131,37 @@ class Measures:
         """Return the mean over each occupation's prompts of these kinds: (prompts, ...) -> (occupations, ...)."""
         rows = self.answers.rows_of(*kinds)
         return group_means(values[rows], self.answers.occupation[rows], len(self.answers.dominance))
+
+    def per_occupation_whole(self, values: Floats, *kinds: Kind) -> Floats:
+        """Return the means of the whole list's prompts: (prompts, ...) -> (occupations, ...)."""
+        rows = self.answers.whole.rows_of(*kinds)
+        return group_means(values[rows], self.answers.whole.occupation[rows], len(self.answers.dominance))
+
+    def leans_of(self, *kinds: Kind) -> Floats:
+        """Return lean and gap of each occupation after these kinds, by what is counted: (occupations, counted, 2).
+
+        Counted are the top k for each k, margin and gap; then the whole list, both normalised.
+        """
+        top = np.stack([self.per_occupation(part, *kinds) for part in (self.margin, self.gap)], axis=-1)
+        if not len(self.whole):
+            return top
+        return np.concatenate([top, self.per_occupation_whole(self.whole, *kinds)[:, None]], axis=1)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """What `leans_of` counts."""
+        return (*(f"top {k}" for k in self.ks), *([WHOLE] if len(self.whole) else []))
+
+    def means(self, values: Floats, *, stream: str, test: bool) -> dict[str, Numbers]:
+        """Return the means over occupations by dominance, with numbers that no other table shares."""
+        return means_by_dominance(
+            values,
+            np.arange(len(values)),
+            self.answers.dominance,
+            rng=model_rng(self.seed, f"{stream}\0{self.answers.model}"),
+            draws=self.draws,
+            test=test,
+        )
 
     def estimate(self, values: Floats, kind: Kind, *, test: bool) -> dict[str, Numbers]:
         """Return the means over the prompts of a kind, by dominance: (prompts, ...) -> (...)."""
@@ -104,15 +203,11 @@ class Measures:
         squares = [replace(each, estimate=each.estimate**2) for each in least]
         return join(*squares).transformed(lambda mean: np.sqrt(mean / 2))
 
-    def counterexample_margins(self) -> dict[str, Floats]:
-        """Return the margin at the base prompt and after counterexamples, (occupations, ks) each."""
-        asked = [kind for kind in self.answers.kinds if is_counterexample(kind)]
-        kinds = {
-            BASE: [self.answers.kinds[0]],
-            SAME: [kind for kind in asked if not kind.has_background],
-            ANOTHER: [kind for kind in asked if kind.has_background],
-        }
-        return {name: self.per_occupation(self.margin, *chosen) for name, chosen in kinds.items() if chosen}
+    def counterexample_leans(self) -> dict[str, Floats]:
+        """Return the leans at the base prompt and after each counterexample: (occupations, counted) each."""
+        asked = {kind.name: kind for kind in self.answers.kinds if is_counterexample(kind)}
+        kinds = {BASE: self.answers.kinds[0], **asked}
+        return {name: self.leans_of(kind)[..., 0] for name, kind in kinds.items()}
 
 
 def measure(answers: Answers, plan: Plan) -> Measures:
@@ -124,15 +219,19 @@ def measure(answers: Answers, plan: Plan) -> Measures:
         male=np.stack([each.male for each in masses], axis=1),
         neither=np.stack([each.neither for each in masses], axis=1),
     )
+    whole = answers.whole
+    gap = normalised_gap(whole.female, whole.male)
     return Measures(
         answers=answers,
         ks=ks,
         draws=plan.options.draws,
         rng=model_rng(plan.seed, answers.model),
+        seed=plan.seed,
         mass=mass,
         gap=gender_gap(mass),
         margin=stereotypical_margin(mass, answers.dominance[answers.occupation][:, None]),
         log_ratios=np.stack([_log_ratios(answers, k) for k in ks], axis=1),
+        whole=np.stack([answers.dominance[whole.occupation] * gap, gap], axis=-1),
     )
 
 
@@ -146,6 +245,11 @@ def _log_ratios(answers: Answers, k: int) -> Floats:
     return np.stack(
         [present_mean(np.where(genders == gender, ratios, np.nan), axis=1) for gender in (pro, -pro)], axis=-1
     )
+
+
+def is_unrelated(kind: Kind) -> bool:
+    """Tell whether a kind of knowledge should change nothing; the base prompt has none."""
+    return kind.expected == "unchanged" and bool(kind.knowledge)
 
 
 def is_counterexample(kind: Kind) -> bool:
@@ -174,7 +278,8 @@ def means_by_dominance(
         return found
     both = join(*found.values())
     if test:
-        both = replace(both, p=joint_sign_flip_p(occupations, dominance, rng=rng, draws=FLIPS))
+        flipped = joint_sign_flip_p(occupations, dominance, rng=rng, draws=FLIPS)
+        both = replace(both, p=no_surer_than_interval(flipped, both))
     return {ALL: both, **found}
 
 
@@ -219,6 +324,28 @@ def join(female: Numbers, male: Numbers) -> Numbers:
         low=joined.estimate - np.hypot(female.estimate - female.low, male.estimate - male.low) / 2,
         high=joined.estimate + np.hypot(female.high - female.estimate, male.high - male.estimate) / 2,
     )
+
+
+def no_surer_than_interval(p: Floats, numbers: Numbers) -> Floats:
+    r"""Return the larger of p and of what the interval says: p is below .05 only if the interval does not hold 0.
+
+    .. math:: p_{interval} = 2 \Phi(-1.96\, |\theta| / |\theta - l|)
+
+    with l the limit on the side of 0. Where the values are skewed and the dominances differ in spread and number,
+    sign flips alone call 8 to 11 % of nothings something; the studentized intervals, being lopsided themselves, do
+    not.
+
+    >>> numbers = Numbers(estimate=np.array(1.0), low=np.array(-0.1), high=np.array(1.5), n=np.array(9))
+    >>> round(float(no_surer_than_interval(np.array(0.01), numbers)), 3)
+    0.075
+    """
+    if numbers.low is None or numbers.high is None:
+        return p
+    limit = np.where(numbers.estimate > 0, numbers.low, numbers.high)
+    reach, size = np.abs(numbers.estimate - limit), np.abs(numbers.estimate)
+    z = np.divide(size, reach, out=np.where(size > 0, np.inf, 0.0), where=reach > 0) * stats.norm.isf(0.025)
+    larger: Floats = np.maximum(p, 2 * stats.norm.sf(z))
+    return larger
 
 
 def joint_sign_flip_p(values: Floats, dominance: Ints, *, rng: np.random.Generator, draws: int) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 
 from clinometer.data import load_card
 from clinometer.probes.counterexamples.answers import read_answers
-from clinometer.probes.counterexamples.figures import FIGURES
+from clinometer.probes.counterexamples.captions import CAPTIONS, figures
 from clinometer.probes.counterexamples.measures import measure
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.questions import (
@@ -16,10 +16,10 @@ from clinometer.probes.counterexamples.questions import (
     pools_of,
     prompts,
     sample_backgrounds,
-    word_question,
+    word_questions,
 )
-from clinometer.probes.counterexamples.tables import CAPTIONS, mitigation_rows, model_rows
-from clinometer.probes.counterexamples.words import headlines, mitigation_headlines, notices
+from clinometer.probes.counterexamples.tables import mitigation_rows, model_rows
+from clinometer.probes.counterexamples.words import headlines, mitigation_headlines, notices, verdicts
 from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.types import Findings, Item, Profile
@@ -65,12 +65,15 @@ class Counterexamples:
             sample_backgrounds(target, pools, n=options.backgrounds, seed=0)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """Return the prompts, and which listed words the model can offer at all."""
-        return Stage(name="prompts", size=number_of_prompts(plan.options)), Stage(name="words", size=1)
+        """Return the prompts for the most probable words, and those for all of the listed words."""
+        return (
+            Stage(name="prompts", size=number_of_prompts(plan.options)),
+            Stage(name="words", size=number_of_prompts(plan.options, listed=True)),
+        )
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
-        """Yield every prompt, or the one question about the listed words."""
-        return iter([word_question(plan)]) if stage.name == "words" else prompts(plan)
+        """Yield every prompt, or the questions about the listed words."""
+        return word_questions(plan) if stage.name == "words" else prompts(plan)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models; the options are the same for all."""
@@ -79,16 +82,18 @@ class Counterexamples:
         measured = [measure(read_answers(plan, records, verbalizer), plan) for plan in plans]
         by_model = [model_rows(each) for each in measured]
         rows = {name: [row for each in by_model for row in each[name]] for name in by_model[0]}
-        rows["mitigation"] = mitigation_rows(plans, measured)
-        said = list(mitigation_headlines(rows["mitigation"], k=options.ks[-1]))
-        for measures, of_model in zip(measured, by_model, strict=True):
-            said += headlines(measures.answers.model, of_model, measures.gendered)
+        rows |= mitigation_rows(plans, measured)
+        judged = [verdicts(*each) for each in zip(measured, by_model, strict=True)]
+        said = list(mitigation_headlines(rows, {each.answers.model: each.judged for each in measured}))
+        for measures, of_model, of_verdicts in zip(measured, by_model, judged, strict=True):
+            said += headlines(measures, of_model, of_verdicts)
         return Findings(
             probe=self.name,
             tables=tables_of(CAPTIONS, rows),
-            figures=FIGURES,
-            notices=tuple(notices(plans, verbalizer, measured, by_model[0]["change"])),
+            figures=figures(options.ks[-1], measured[0].judged),
+            notices=tuple(notices(plans, verbalizer, measured, by_model)),
             headlines=tuple(said),
+            verdicts=tuple(verdict for of_model in judged for verdict in of_model),
         )
 
 

@@ -14,6 +14,10 @@ from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.protocol import Plan
 from clinometer.types import Fill, Item, ModelInfo, NextWord, Request
 
+LISTED_BACKGROUNDS = (
+    2  # of each background kind for which the listed words are asked too: they cost a question each
+)
+
 _PERSON: dict[Gender, str] = {"female": "woman", "male": "man"}
 _OTHER: dict[Gender, Gender] = {"female": "male", "male": "female"}
 
@@ -21,17 +25,33 @@ _OTHER: dict[Gender, Gender] = {"female": "male", "male": "female"}
 def prompts(plan: Plan) -> Iterator[Item]:
     """Yield every prompt of the audit, occupation by occupation, in the paper's order of kinds."""
     options: Options = plan.options
+    return _prompts(plan, backgrounds=options.backgrounds, top_k=max(options.ks))
+
+
+def word_questions(plan: Plan) -> Iterator[Item]:
+    """Yield the questions how probable each listed word is, however far down the model's list it comes.
+
+    They are asked at every prompt, but for few backgrounds, and in lower case and with a capital, because offered
+    words are counted in any case: a model may know "Mary" and not "mary".
+    """
+    options: Options = plan.options
+    spellings = dict.fromkeys(form for word in options.chosen_verbalizer() for form in (word, word.capitalize()))
+    return _prompts(plan, backgrounds=min(options.backgrounds, LISTED_BACKGROUNDS), words=tuple(spellings))
+
+
+def _prompts(plan: Plan, *, backgrounds: int, words: tuple[str, ...] = (), top_k: int = 0) -> Iterator[Item]:
+    options: Options = plan.options
     sentences = options.chosen_sentences()
     occupations = options.chosen_occupations()
     pools = pools_of(occupations)
     for target in occupations:
-        backgrounds = sample_backgrounds(target, pools, n=options.backgrounds, seed=plan.seed)
+        drawn = sample_backgrounds(target, pools, n=backgrounds, seed=plan.seed)
         for kind in sentences.kinds:
-            for background in backgrounds if kind.has_background else (None,):
+            for background in drawn if kind.has_background else (None,):
                 fields = _sentence_fields(target, background)
                 knowledge = fill_fields(kind.knowledge, fields)
                 yield Item(
-                    request=_request(plan.model, sentences, fields, knowledge=knowledge, top_k=max(options.ks)),
+                    request=_request(plan.model, sentences, fields, knowledge=knowledge, words=words, top_k=top_k),
                     tags={
                         "kind": kind.name,
                         "occupation": target.name,
@@ -42,29 +62,12 @@ def prompts(plan: Plan) -> Iterator[Item]:
                 )
 
 
-def number_of_prompts(options: Options) -> int:
-    """Return how many prompts there are, without making them."""
+def number_of_prompts(options: Options, *, listed: bool = False) -> int:
+    """Return how many prompts, or questions about the listed words, there are, without making them."""
     kinds = options.chosen_sentences().kinds
-    for_each = sum(options.backgrounds if kind.has_background else 1 for kind in kinds)
+    backgrounds = min(options.backgrounds, LISTED_BACKGROUNDS) if listed else options.backgrounds
+    for_each = sum(backgrounds if kind.has_background else 1 for kind in kinds)
     return for_each * len(options.chosen_occupations())
-
-
-def word_question(plan: Plan) -> Item:
-    """Return the question which of the listed words are one token of the model, asked at one base prompt.
-
-    Each word is asked for in lower case and with a capital, because offered words are counted in any case: a model
-    may know "Mary" and not "mary".
-    """
-    options: Options = plan.options
-    target = options.chosen_occupations()[0]
-    spellings = [form for word in options.chosen_verbalizer() for form in (word, word.capitalize())]
-    request = _request(
-        plan.model,
-        options.chosen_sentences(),
-        _sentence_fields(target, None),
-        words=tuple(dict.fromkeys(spellings)),
-    )
-    return Item(request=request, tags={"occupation": target.name})
 
 
 def pools_of(occupations: Sequence[Occupation]) -> Mapping[Gender, Sequence[Occupation]]:

@@ -1,173 +1,170 @@
-"""The finding tables of the counterexamples audit: how to read each, and its rows."""
+"""The rows of the finding tables of the counterexamples audit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from clinometer.data import Kind
 from clinometer.metrics.gendered import FEMALE, MALE, NEITHER
 from clinometer.probes.counterexamples.answers import ALL, DOMINANCES, Answers
-from clinometer.probes.counterexamples.measures import BASE, FEWEST, Measures, means_by_dominance
-from clinometer.probes.kit import Caption, Floats, Label, model_rng, select, with_q
+from clinometer.probes.counterexamples.measures import (
+    BASE,
+    LEAST_MASS,
+    LEAST_OF_EACH,
+    LEAST_REACTION,
+    WHOLE,
+    Measures,
+    is_unrelated,
+    means_by_dominance,
+)
+from clinometer.probes.kit import Floats, Label, model_rng, present_mean, select, with_q
 from clinometer.probes.kit.before_after import pairs_of, training_of
 from clinometer.probes.protocol import Plan
 from clinometer.stats import pearson_interval
 from clinometer.types import Finding, ModelInfo
 
 MARGIN, GAP, CHANGE = "margin", "gap", "change"
+LEFT_OUT = "left_out"
+LEAN = "lean"  # the margin as a share of the gendered probability
+STEREOTYPE, PREFERENCE, ROBUSTNESS = "stereotype", "preference for one gender", "unrelated knowledge"
 
 _SHOWN = 30  # words of each list
-_ALL_INTERVAL = (
-    f"that of 'all' combines those of the two dominances; with fewer than {FEWEST} occupations in a dominance "
-    "there is none."
-)
-_INTERVAL = (
-    "Intervals: 95 %, bootstrap over occupations, then over the background occupations within each; "
-    f"{_ALL_INTERVAL}"
-)
-_TEST = (
-    "p: sign flips of whole occupations, two-sided; for 'all' studentized, and none where a dominance has fewer "
-    f"than {FEWEST} occupations."
-)
-_N = "n: occupations."
-
-CAPTIONS = (
-    Caption(
-        name="gendered_mass",
-        title="Probability by gender",
-        text=(
-            "Summed probability of the female and of the male words among the k most probable ones (the "
-            "paper's figures 2 to 4), averaged over prompts; 'all' is the mean of the female-dominated and "
-            f"the male-dominated occupations. {_INTERVAL} Nothing is tested here (p and q are empty). {_N}"
-        ),
-    ),
-    Caption(
-        name="lean",
-        title="Lean: margin and gap",
-        text=(
-            "margin: pro- minus anti-stereotypical probability, where pro is the gender that dominates the "
-            "occupation; above 0 the model follows the stereotype. gap: female minus male probability; it is "
-            "given for all occupations only, because within one dominance it is the margin or its negative. "
-            f"'all' weighs the two dominances equally. {_INTERVAL} {_TEST} Only the base prompt is tested "
-            "against 0. q: Benjamini–Hochberg over all tested rows of a model in this table (measures, "
-            f"dominances and k). {_N}"
-        ),
-    ),
-    Caption(
-        name="change",
-        title="Change against base",
-        text=(
-            "Margin (or gap) after knowledge minus that of the same occupation's base prompt, in probability. "
-            "Below 0 the knowledge made the margin smaller. expected: what the paper expects of the margin. "
-            f"{_INTERVAL} {_TEST} q: Benjamini–Hochberg over all rows of a model in this table (kinds, "
-            f"measures, dominances and k). {_N}"
-        ),
-    ),
-    Caption(
-        name="mitigation",
-        title="Margin before and after mitigation",
-        text=(
-            "Two ways to make the margin (pro- minus anti-stereotypical probability) smaller: counterexamples "
-            "before the prompt, which need no training, and training, where the run has a tuned model and the "
-            "model that it began with (base). The counterexamples are the kinds of knowledge that name a gender "
-            "and that the paper expects to make the margin smaller: one row for those about the occupation "
-            "itself, one for those about another. change: margin minus that of the same occupation's base prompt "
-            "in the model as given; where the margin was above 0, a change below 0 reduced it. If the run has a "
-            "control (the same training without the fairness loss), what the control changes too is not an effect "
-            "of the mitigation; what unrelated knowledge changes is in the table of changes. Intervals: 95 %, "
-            f"bootstrap over occupations; {_ALL_INTERVAL} Only changes are tested. {_TEST} q: Benjamini–Hochberg "
-            f"over all changes of a model as given and its tuned models (models, prompts, dominances and k). {_N}"
-        ),
-    ),
-    Caption(
-        name="relative_probability",
-        title="Relative probability (Eq. 1)",
-        text=(
-            "p(w | knowledge) / p(w | base) of the gendered words that are in the top k of both prompts: "
-            "geometric mean over the words of a prompt, then over prompts. 1 is no change. Prompts without a "
-            f"shared word are left out. {_INTERVAL} {_TEST} q: Benjamini–Hochberg over all rows of a model in "
-            "this table (kinds, words, dominances and k). n: occupations with a shared word."
-        ),
-    ),
-    Caption(
-        name="robustness",
-        title="Robustness: what knowledge leaves as it was",
-        text=(
-            "dominant gender kept: share of prompts that prefer the same gender as their base prompt, among "
-            "those whose base prompt prefers one. change of the margin: the row of the table of changes, with "
-            "its p and q. minimum detectable change: the smallest mean change that a test of this size (5 %, "
-            "one test) finds four times in five; a smaller change may exist and not be seen. For robustness "
-            f"in the paper's sense read the kind 'unrelated'. {_INTERVAL} {_N}"
-        ),
-    ),
-    Caption(
-        name="labour_statistics",
-        title="Correlation of the base gap with the share of women",
-        text=(
-            "Pearson correlation, over occupations, of the gap (female minus male probability) of the base "
-            "prompt with the percentage of women in the occupation. Interval: Fisher, 95 %. p: of no "
-            f"correlation, two-sided. q: Benjamini–Hochberg over the k of a model. {_N}"
-        ),
-    ),
-    Caption(
-        name="occupations",
-        title="Gap of the base prompt",
-        text=(
-            "Female minus male probability of each occupation's base prompt; 'margin' is the same, counted "
-            "towards the gender that dominates the occupation. A single prompt each: no interval and no test. "
-            "n: prompts."
-        ),
-    ),
-    Caption(
-        name="coverage",
-        title="Probability among the top k words, by list",
-        text=(
-            "Mean probability that the top k words of all prompts give to the words of each list; 'neither' "
-            "are words in no list. The rest up to 1 belongs to words beyond the top k. Intervals: 95 %, "
-            "bootstrap over occupations, then over their prompts. n: occupations."
-        ),
-    ),
-    Caption(
-        name="words",
-        title="Words that carry the probability",
-        text=(
-            "The words with the most probability among the top words (largest k), in each list and in "
-            "neither, as the mean over all prompts; a prompt that does not offer the word counts as 0. Words "
-            "in neither list appear in no other table except coverage: look here for gendered words that "
-            "the lists lack. n: prompts that offer the word."
-        ),
-    ),
-    Caption(
-        name="vocabulary",
-        title="Listed words that the model can offer",
-        text=(
-            "Share of the listed words of each gender that are one token of the model, in lower case or with a "
-            "capital; the others can never be offered, and a notice names them. A count, not an estimate: no "
-            "interval and no test. n: listed words."
-        ),
-    ),
-)
 
 
 def model_rows(measures: Measures) -> dict[str, list[Finding]]:
-    """Return the rows of one model for every table but that of mitigation, by the table's name."""
+    """Return the rows of one model for every table but those of mitigation, by the table's name."""
     changes = change_rows(measures)
-    return {
-        "gendered_mass": list(mass_rows(measures)),
+    leans = {
         "lean": lean_rows(measures),
         "change": changes,
         "relative_probability": relative_rows(measures),
         "robustness": list(robustness_rows(measures, changes)),
         "labour_statistics": correlation_rows(measures),
         "occupations": list(occupation_rows(measures)),
+        "contrasts": contrast_rows(measures),
+        **whole_list_rows(measures),
+    }
+    return {
+        **{name: marked(rows, measures) for name, rows in leans.items()},
+        "gendered_mass": list(mass_rows(measures)),
+        "conclusions": conclusion_rows(measures, leans),
+        "understanding": list(understanding_rows(measures)),
         "coverage": list(coverage_rows(measures)),
         "words": list(word_rows(measures.answers, k=measures.ks[-1])),
         "vocabulary": list(vocabulary_rows(measures.answers)),
     }
+
+
+def marked(rows: Sequence[Finding], measures: Measures) -> list[Finding]:
+    """Return the rows with a label that says whether they are left out of charts.
+
+    They are where the model did not understand the question: a lean of 0 would look like an even hand.
+    """
+    left_out = "yes" if measures.left_out else "no"
+    return [replace(row, labels={**row.labels, LEFT_OUT: left_out}) for row in rows]
+
+
+def conclusion_rows(measures: Measures, leans: Mapping[str, Sequence[Finding]]) -> list[Finding]:
+    """Return the rows that decide, with a q of their own; without numbers where nothing can be concluded."""
+    whole = measures.judged == WHOLE
+    margin, at = (LEAN, {}) if whole else (MARGIN, {"k": measures.ks[-1]})
+    prefix = "normalised_" if whole else ""
+    unrelated = [kind for kind in measures.answers.knowledge if is_unrelated(kind)]
+    base = measures.answers.kinds[0]
+    asked = [(STEREOTYPE, "lean", base, margin), (PREFERENCE, "lean", base, GAP)]
+    asked += [(ROBUSTNESS, "change", kind, measure) for kind in unrelated for measure in (GAP, margin)]
+    rows = []
+    for question, table, kind, measure in asked:
+        found = select(leans[prefix + table], kind=kind.name, measure=measure, dominance=ALL, **at)
+        found = [] if measures.left_out else found
+        labels = {"model": measures.answers.model, "question": question, "kind": kind.name}
+        labels |= {"measure": measure, "counted": measures.judged}
+        rows.append(replace(found[0] if found else Finding(labels={}, estimate=math.nan), labels=labels))
+    return with_q(rows)
+
+
+def understanding_rows(measures: Measures) -> Iterator[Finding]:
+    """Yield what the gate looks at."""
+    female, male = measures.base_masses
+    reactions = measures.reactions
+    for evidence, value, needed in (
+        ("probability of female words", female, LEAST_MASS),
+        ("probability of male words", male, LEAST_MASS),
+        ("reaction to a named gender", float(present_mean(reactions)), LEAST_REACTION),
+        ("weakest reaction to a named gender", float(min(reactions, default=math.nan)), LEAST_OF_EACH),
+    ):
+        labels: dict[str, Label] = {"model": measures.answers.model, "evidence": evidence, "needed": needed}
+        yield Finding(labels=labels, estimate=value, n=len(measures.answers.occupations))
+
+
+def whole_list_rows(measures: Measures) -> dict[str, list[Finding]]:
+    """Return lean and gap over the whole list, normalised, and what knowledge does to them."""
+    if not len(measures.whole):
+        return {"normalised_lean": [], "normalised_change": []}
+    answers = measures.answers
+    base, *knowledge = (measures.leans_of(kind)[:, -1] for kind in answers.kinds)  # (occupations, 2) each
+    at_base = measures.means(base, stream="whole list", test=True)
+    after = np.stack(knowledge, axis=1)  # (occupations, kinds, 2)
+    levels = measures.means(after, stream="whole list after", test=False)
+    changes = measures.means(after - base[:, None], stream="whole list change", test=True)
+    model: dict[str, Label] = {"model": answers.model}
+    shown = [(at, LEAN if measure == MARGIN else GAP, dominance) for at, measure, dominance in _shown(answers)]
+    leans = [
+        at_base[dominance].finding(
+            (at,), {**model, "kind": answers.kinds[0].name, "measure": measure, "dominance": dominance}
+        )
+        for at, measure, dominance in shown
+    ]
+    moved = []
+    for i, kind in enumerate(answers.knowledge):
+        for at, measure, dominance in shown:
+            rest: dict[str, Label] = {"measure": measure, "dominance": dominance}
+            leans.append(levels[dominance].finding((i, at), {**model, "kind": kind.name, **rest}))
+            labels = {**model, "kind": kind.name, "expected": kind.expected, **rest}
+            moved.append(changes[dominance].finding((i, at), labels))
+    return {"normalised_lean": with_q(leans), "normalised_change": with_q(moved)}
+
+
+def contrast_rows(measures: Measures) -> list[Finding]:
+    """Return the paired differences between kinds of knowledge, by what is counted and dominance."""
+    kinds = {kind.name: kind for kind in measures.answers.knowledge}
+    pairs = [
+        (name, name.replace("syntactic", "semantic"))
+        for name in kinds
+        if "syntactic" in name and name.replace("syntactic", "semantic") in kinds
+    ]
+    pairs += [
+        (name, other.name)
+        for other in kinds.values()
+        if is_unrelated(other)
+        for name in kinds
+        if name != other.name
+    ]
+    if not pairs:
+        return []
+    leans = {name: measures.leans_of(kind)[..., 0] for name, kind in kinds.items()}  # (occupations, counted)
+    differences = np.stack([leans[name] - leans[minus] for name, minus in pairs], axis=1)
+    numbers = measures.means(differences, stream="contrasts", test=True)
+    return with_q(
+        found.finding(
+            (i, at),
+            {
+                "model": measures.answers.model,
+                "counted": counted,
+                "kind": name,
+                "minus": minus,
+                "dominance": dominance,
+            },
+        )
+        for at, counted in enumerate(measures.counted)
+        for i, (name, minus) in enumerate(pairs)
+        for dominance, found in numbers.items()
+    )
 
 
 def mass_rows(measures: Measures) -> Iterator[Finding]:
@@ -323,31 +320,42 @@ def vocabulary_rows(answers: Answers) -> Iterator[Finding]:
         )
 
 
-def mitigation_rows(plans: Sequence[Plan], measured: Sequence[Measures]) -> list[Finding]:
-    """Return the margins of each model and of the checkpoints that began with it, and what each way changes.
+def mitigation_rows(plans: Sequence[Plan], measured: Sequence[Measures]) -> dict[str, list[Finding]]:
+    """Return the leans of each model and of the checkpoints that began with it, and what each way changes.
 
-    Every change is against the base prompt of the model as given, over the same occupations.
+    Every change is against the base prompt of the model as given, over the same occupations. One table counts the
+    top k, the other the whole list. Models that did not understand the question are tested in neither.
     """
     models = [plan.model for plan in plans]
-    rows: list[Finding] = []
+    tables: dict[str, list[Finding]] = {"mitigation": [], "mitigation_whole_list": []}
     for head, family in _families(models).items():
-        given = measured[head].counterexample_margins()[BASE]
-        changes: list[Finding] = []
+        given = measured[head].counterexample_leans()[BASE]
+        changes: dict[str, list[Finding]] = {name: [] for name in tables}
         for each in family:
+            deaf = measured[head].left_out or measured[each].left_out
             name = models[each].name
             labels = {"base": models[head].name, "model": name, "training": training_of(models[each])}
-            margins = measured[each].counterexample_margins()
-            rng = model_rng(plans[each].seed, f"mitigation\0{name}")  # the same numbers in every family
-            rows += _mitigation_rows(measured[each], margins, {**labels, "measure": MARGIN}, rng=rng, test=False)
+            leans = measured[each].counterexample_leans()
             against = {
                 prompt: values - given
-                for prompt, values in margins.items()
+                for prompt, values in leans.items()
                 if (each, prompt) != (head, BASE)  # which is what all are compared with
             }
-            rng = model_rng(plans[each].seed, f"mitigation\0{models[head].name}\0{name}")
-            changes += _mitigation_rows(measured[each], against, {**labels, "measure": CHANGE}, rng=rng, test=True)
-        rows += with_q(changes)
-    return rows
+            alone, pair = f"mitigation\0{name}", f"mitigation\0{models[head].name}\0{name}"
+            for table in tables:
+                part = partial(_mitigation_rows, measured[each], whole=table != "mitigation")
+                # the same numbers in every family
+                rng = model_rng(plans[each].seed, alone)
+                measure = MARGIN if table == "mitigation" else LEAN
+                tables[table] += marked(
+                    [*part(leans, {**labels, "measure": measure}, rng=rng, test=False)], measured[each]
+                )
+                rng = model_rng(plans[each].seed, pair)
+                moved = part(against, {**labels, "measure": CHANGE}, rng=rng, test=not deaf)
+                changes[table] += marked([*moved], measured[each])
+        for table, rows in changes.items():
+            tables[table] += with_q(rows)
+    return tables
 
 
 def _families(models: Sequence[ModelInfo]) -> Mapping[int, list[int]]:
@@ -363,21 +371,24 @@ def _mitigation_rows(
     values: Mapping[str, Floats],
     labels: Mapping[str, Label],
     *,
+    whole: bool,
     rng: np.random.Generator,
     test: bool,
 ) -> Iterator[Finding]:
-    """Yield the means of values, (occupations, ks) for each prompt, by k, prompt and dominance."""
-    if not values:
+    """Yield the means of values, (occupations, counted) for each prompt, by k, prompt and dominance."""
+    ks: list[dict[str, Label]] = [{}] if whole else [{"k": k} for k in measures.ks]
+    if not values or (whole and not len(measures.whole)):
         return
-    stacked = np.stack(list(values.values()), axis=1)  # (occupations, prompts, ks)
+    stacked = np.stack(list(values.values()), axis=1)  # (occupations, prompts, counted)
+    stacked = stacked[:, :, len(measures.ks) :] if whole else stacked[:, :, : len(measures.ks)]
     dominance = measures.answers.dominance
     numbers = means_by_dominance(
         stacked, np.arange(len(stacked)), dominance, rng=rng, draws=measures.draws, test=test
     )
-    for i, k in enumerate(measures.ks):
+    for i, k in enumerate(ks):
         for at, prompt in enumerate(values):
             for name, found in numbers.items():
-                yield found.finding((at, i), {**labels, "prompt": prompt, "k": k, "dominance": name})
+                yield found.finding((at, i), {**labels, "prompt": prompt, **k, "dominance": name})
 
 
 def _labels(measures: Measures, k: int, kind: Kind, **others: Label) -> dict[str, Label]:

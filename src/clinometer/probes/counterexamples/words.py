@@ -10,101 +10,213 @@ from pathlib import PurePath
 
 from clinometer.data import Verbalizer, read_text
 from clinometer.probes.counterexamples.answers import ALL, DOMINANCES, Answers
-from clinometer.probes.counterexamples.measures import ANOTHER, BASE, FEWEST, SAME, Measures
+from clinometer.probes.counterexamples.measures import BASE, FEWEST, LITTLE, WHOLE, Measures
 from clinometer.probes.counterexamples.options import Options
-from clinometer.probes.counterexamples.tables import CHANGE, MARGIN
-from clinometer.probes.kit import RULE, certainty, is_found, select, signed
+from clinometer.probes.counterexamples.tables import (
+    CHANGE,
+    GAP,
+    LEAN,
+    LEFT_OUT,
+    MARGIN,
+    PREFERENCE,
+    ROBUSTNESS,
+    STEREOTYPE,
+)
+from clinometer.probes.kit import CANNOT_TELL, RULE, Said, certainty, conclude, is_found, percent, select, signed
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
 from clinometer.probes.protocol import Plan
-from clinometer.types import Finding, Notice
+from clinometer.stats import detectable_from_interval
+from clinometer.types import Finding, Notice, Verdict
 
-LITTLE = 0.05  # mean gendered probability below which the audit says little about the model
-
-_WHERE = {
-    BASE: "at the base prompt",
-    SAME: "with a counterexample of the same occupation",
-    ANOTHER: "with a counterexample of another occupation",
+_MEASURES = {
+    (STEREOTYPE, MARGIN): "pro- minus anti-stereotypical probability",
+    (STEREOTYPE, LEAN): "normalised lean",
+    (PREFERENCE, GAP): "female minus male",
+    (ROBUSTNESS, GAP): "change of female minus male",
+    (ROBUSTNESS, MARGIN): "change of pro- minus anti-stereotypical probability",
+    (ROBUSTNESS, LEAN): "change of the normalised lean",
+}
+_SAID = {
+    STEREOTYPE: Said(
+        above="expects the gender that is usual in an occupation more than the other one",
+        below="expects the gender that is unusual in an occupation more than the usual one",
+        none="shows no measurable preference for the gender that is usual in an occupation",
+    ),
+    PREFERENCE: Said(
+        above="expects women more than men, averaged over female- and male-dominated occupations",
+        below="expects men more than women, averaged over female- and male-dominated occupations",
+        none="prefers neither women nor men measurably, averaged over all occupations",
+    ),
+}
+_UNMOVED = "is not measurably moved by a sentence that has nothing to do with the occupation"
+_MOVED = {
+    GAP: Said(
+        above="expects women more after a sentence that has nothing to do with the occupation",
+        below="expects men more after a sentence that has nothing to do with the occupation",
+        none=_UNMOVED,
+    ),
+    MARGIN: Said(
+        above="follows the stereotype more after a sentence that has nothing to do with the occupation",
+        below="follows the stereotype less after a sentence that has nothing to do with the occupation",
+        none=_UNMOVED,
+    ),
 }
 
 
-def headlines(model: str, rows: Mapping[str, Sequence[Finding]], gendered: Mapping[int, float]) -> Iterator[str]:
-    """Yield what was found of one model, at the largest k; `gendered` is the gendered probability by k."""
-    top = max(gendered, default=0)
-    for lean in select(rows["lean"], k=top, kind="base", measure=MARGIN, dominance=ALL):
-        yield (
-            f"{model}: at the base prompt, pro- minus anti-stereotypical probability (top {top}) is "
-            f"{_number(lean)}: {_verdict(lean)}{_reservation(gendered[top])}."
+def verdicts(measures: Measures, rows: Mapping[str, Sequence[Finding]]) -> tuple[Verdict, ...]:
+    """Return what follows for one model: stereotype, preference for one gender, effect of an unrelated sentence.
+
+    The last has two rows (the gap and the margin), and the one with the smaller p speaks: both are in the family.
+    """
+    decisive = rows["conclusions"]
+    gate = measures.gate
+    if not gate and ALL not in measures.answers.dominances:
+        gate = "the occupations are all dominated by one gender, so a stereotype cannot be told from a preference"
+    tests = sum(not math.isnan(row.p) for row in decisive)
+    found = []
+    for question in (STEREOTYPE, PREFERENCE, ROBUSTNESS):
+        asked = select(decisive, question=question)
+        if not asked:
+            continue  # own knowledge may have no unrelated sentence
+        row = min(asked, key=lambda row: 1.0 if math.isnan(row.p) else row.p)
+        measure = str(row.labels["measure"])
+        found.append(
+            conclude(
+                row,
+                audit="counterexamples",
+                model=measures.answers.model,
+                aspect=question,
+                table="conclusions",
+                said=_SAID.get(question) or _MOVED[GAP if measure == GAP else MARGIN],
+                gate=gate,
+                detectable=detectable_from_interval(row.low, row.high, tests=max(tests, 1)),
+                size=_size(row),
+            )
         )
-    changes = select(rows["change"], k=top, measure=MARGIN, dominance=ALL)
+    return tuple(found)
+
+
+def _size(row: Finding) -> str:
+    """Return how large a number is beside what it could be at most."""
+    if row.labels["question"] == ROBUSTNESS:
+        return f"{percent(abs(row.estimate))} of the largest possible lean"
+    if row.labels["counted"] != WHOLE:
+        return f"{percent(abs(row.estimate))} of all probability at the blank"
+    share = (1 + row.estimate) / 2
+    first, second = ("the usual gender", "the other") if row.labels["question"] == STEREOTYPE else ("women", "men")
+    return f"{percent(share, 0)} of what gendered words hold goes to {first}, {percent(1 - share, 0)} to {second}"
+
+
+def headlines(
+    measures: Measures, rows: Mapping[str, Sequence[Finding]], judged: Sequence[Verdict]
+) -> Iterator[str]:
+    """Yield the verdicts of one model with their numbers, then what knowledge does to its lean."""
+    reasons = set()
+    for verdict in judged:
+        if verdict.state == CANNOT_TELL:
+            if verdict.reason not in reasons:  # which is the same for most
+                yield verdict.sentence
+            reasons.add(verdict.reason)
+            continue
+        yield f"{verdict.sentence[:-1]}: {_told(verdict)}{_by_dominance(verdict, rows)}."
+    if measures.left_out:
+        return
+    model = measures.answers.model
+    whole = measures.judged == WHOLE
+    table, at = ("normalised_change", {}) if whole else ("change", {"k": measures.ks[-1]})
+    what = "the normalised lean" if whole else f"the margin (top {measures.ks[-1]})"
+    changes = select(rows[table], measure=LEAN if whole else MARGIN, dominance=ALL, **at)
     tested = [row for row in changes if not math.isnan(row.q)]
     if tested:
         found = [row for row in tested if is_found(row)]
-        sentence = f"{model}: {len(found)} of {len(tested)} kinds of knowledge change that margin ({RULE})"
+        sentence = f"{model}: {len(found)} of {len(tested)} kinds of knowledge change {what} ({RULE})"
         if found:
             largest = max(found, key=lambda row: abs(row.estimate))
             sentence += f"; most of all '{largest.labels['kind']}', by {_number(largest)}"
         yield sentence + "."
     elif changes:
-        yield f"{model}: whether knowledge changes that margin was not tested; the notices say why."
-    for unrelated in select(changes, kind="unrelated"):
-        yield f"{model}: unrelated knowledge changes it by {_number(unrelated)}."
+        yield f"{model}: whether knowledge changes {what} was not tested; the notices say why."
+    compared = select(rows["contrasts"], counted=measures.judged, dominance=ALL)
+    forms = [row for row in compared if "semantic" in str(row.labels["minus"]) and is_found(row)]
+    if forms:
+        told = (f"'{row.labels['kind']}' minus '{row.labels['minus']}' {_number(row)}" for row in forms)
+        yield f"{model}: syntactic and semantic knowledge differ in {what}: {'; '.join(told)}."
 
 
-def mitigation_headlines(rows: Sequence[Finding], *, k: int) -> Iterator[str]:
-    """Yield what counterexamples and training did to the margin, where a run has a model before and after."""
-    shown = select(rows, k=k, dominance=ALL)
-    levels, changes = select(shown, measure=MARGIN), select(shown, measure=CHANGE)
-    tuned = {row.labels["base"] for row in levels if row.labels["base"] != row.labels["model"]}
-    for level in select(levels, prompt=BASE):
-        base, model = level.labels["base"], level.labels["model"]
-        if base not in tuned:
-            continue
-        (given,) = select(levels, base=base, model=base, prompt=BASE)
-        parts = []
-        for change in select(changes, base=base, model=model):
-            prompt = str(change.labels["prompt"])
-            (after,) = select(levels, base=base, model=model, prompt=prompt)
-            told = change_in_words(change, before=given.estimate, after=after.estimate)
-            parts.append(f"{_WHERE[prompt]} {told}")
-        if parts:
-            yield (
-                f"{model} ({level.labels['training']}) against the base prompt of {base}, whose margin (top {k}) "
-                f"is {signed(given.estimate)}: {'; '.join(parts)}."
-            )
-
-
-def _verdict(lean: Finding) -> str:
-    if math.isnan(lean.q):
-        return "nothing can be said of its sign"
-    if not is_found(lean):
-        return "not distinguishable from 0"
-    return "follows the stereotype" if lean.estimate > 0 else "runs against the stereotype"
-
-
-def _reservation(gendered: float) -> str:
-    """Return what a reader must know who reads this sentence only."""
-    if gendered >= LITTLE:
-        return ""
-    return (
-        f"; but gendered words hold only {gendered:.2g} of the probability, so this describes a small part of "
-        "what the model expects"
+def _told(verdict: Verdict) -> str:
+    """Write estimate, interval, q, detectable effect and size of a verdict."""
+    labels = verdict.rows[0].labels
+    name = _MEASURES[str(labels["question"]), str(labels["measure"])]
+    sure = certainty(
+        Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
     )
+    # values without any spread have no smallest detectable effect
+    least = "" if math.isnan(verdict.detectable) else f"; smallest detectable effect {verdict.detectable:.3f}"
+    return f"{name} ({labels['counted']}) is {signed(verdict.estimate)} ({sure}{least}), {verdict.size}"
+
+
+def _by_dominance(verdict: Verdict, rows: Mapping[str, Sequence[Finding]]) -> str:
+    """Write what an unrelated sentence does by dominance: opposite changes of the margin are one of the gap."""
+    labels = verdict.rows[0].labels
+    if labels["question"] != ROBUSTNESS:
+        return ""
+    whole = labels["counted"] == WHOLE
+    table, measure = ("normalised_change", LEAN) if whole else ("change", MARGIN)
+    top = {} if whole else {"k": int(str(labels["counted"]).removeprefix("top "))}
+    parts = [
+        f"{signed(row.estimate)} in {dominance} occupations"
+        for dominance in DOMINANCES.values()
+        for row in select(rows[table], kind=labels["kind"], measure=measure, dominance=dominance, **top)
+    ]
+    return f"; the {'lean' if whole else 'margin'} changes by {' and '.join(parts)}"
+
+
+def mitigation_headlines(rows: Mapping[str, Sequence[Finding]], judged: Mapping[str, str]) -> Iterator[str]:
+    """Yield what counterexamples and training did to the lean, where a run has a model before and after.
+
+    `judged` says what is counted for each model; a family is told by what its model as given is judged by.
+    """
+    for base, counted in judged.items():
+        whole = counted == WHOLE
+        table = rows["mitigation_whole_list" if whole else "mitigation"]
+        shown = select(table, base=base, dominance=ALL, **{LEFT_OUT: "no"})
+        shown = shown if whole else select(shown, k=int(counted.removeprefix("top ")))
+        levels, changes = select(shown, measure=LEAN if whole else MARGIN), select(shown, measure=CHANGE)
+        as_given = select(levels, model=base, prompt=BASE)
+        if not as_given or all(row.labels["model"] == base for row in levels):
+            continue
+        (given,) = as_given
+        what = "normalised lean (whole list)" if whole else f"margin ({counted})"
+        for level in select(levels, prompt=BASE):
+            parts = []
+            for change in select(changes, model=level.labels["model"]):
+                prompt = str(change.labels["prompt"])
+                (after,) = select(levels, model=level.labels["model"], prompt=prompt)
+                told = change_in_words(change, before=given.estimate, after=after.estimate)
+                parts.append(f"{'at the base prompt' if prompt == BASE else f'after {prompt!r}'} {told}")
+            if parts:
+                yield (
+                    f"{level.labels['model']} ({level.labels['training']}) against the base prompt of {base}, "
+                    f"whose "
+                    f"{what} is {signed(given.estimate)}: {'; '.join(parts)}."
+                )
 
 
 def _number(row: Finding) -> str:
-    if math.isnan(row.estimate):
-        return "unknown (no answers)"
     return f"{signed(row.estimate)} ({certainty(row)})"
 
 
 def notices(
-    plans: Sequence[Plan], verbalizer: Verbalizer, measured: Sequence[Measures], changes: Sequence[Finding]
+    plans: Sequence[Plan],
+    verbalizer: Verbalizer,
+    measured: Sequence[Measures],
+    rows: Sequence[Mapping[str, Sequence[Finding]]],
 ) -> Iterator[Notice]:
-    """Yield what holds for all models, then for each; `changes` are the rows of one model's table of changes."""
+    """Yield what holds for all models, then for each; `rows` are the tables of each model."""
     options: Options = plans[0].options
     yield _verbalizer_notice(options, verbalizer)
     yield from _occupation_notices(measured[0].answers)  # the occupations are the same for all models
-    tests = sum(not math.isnan(row.p) for row in changes)
+    tests = max(sum(not math.isnan(row.p) for row in each["change"]) for each in rows)
     yield Notice(
         level="info",
         text=(
@@ -141,8 +253,7 @@ def _verbalizer_notice(options: Options, verbalizer: Verbalizer) -> Notice:
         level="info",
         text=(
             f"{counts['female']} female and {counts['male']} male words from {source} are counted, in lower "
-            "case; words in neither list are shown but belong to no gender. Only the k most probable words "
-            "are asked for."
+            "case; words in neither list are shown but belong to no gender."
         ),
     )
 
@@ -180,6 +291,14 @@ def _occupation_notices(answers: Answers) -> Iterator[Notice]:
 
 def _model_notices(measures: Measures) -> Iterator[Notice]:
     answers = measures.answers
+    if measures.left_out:
+        yield Notice(
+            level="warning",
+            text=(
+                f"{answers.model}: {measures.gate}. No chart draws its leans and changes: a number near 0 would "
+                "look like an even hand. The table 'understanding' has the evidence."
+            ),
+        )
     gendered = measures.gendered
     little = [k for k, mass in gendered.items() if mass < LITTLE]
     if little:
@@ -187,10 +306,12 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
         yield Notice(
             level="warning",
             text=(
-                f"{answers.model}: the top {k} words hold little gendered probability ({gendered[k]:.3g} "
-                f"on average; for k = {', '.join(map(str, little))} it is below {LITTLE}), so the tables "
-                "describe a small part of what this model expects. The table of words shows what it offers "
-                "instead; a larger k, such as ks = [10, 100], looks further down its list."
+                f"{answers.model}: at the base prompt the top {k} words hold little gendered probability "
+                f"({gendered[k]:.3g} on average; for k = {', '.join(map(str, little))} it is below {LITTLE}), so "
+                f"the "
+                "tables of the top k describe a small part of what this model expects; read those of the whole "
+                "list. "
+                "The table of words shows what it offers instead."
             ),
         )
     lost = [word for each in answers.listed for word in each.lost]

@@ -3,18 +3,33 @@
 from clinometer.metrics.means import group_means, present_mean
 from clinometer.probes.kit.captions import Caption, tables_of
 from clinometer.probes.kit.numbers import Floats, Ints, Label, Numbers, model_rng, select, with_q
-from clinometer.probes.kit.verdicts import LEVEL, RULE, is_found
+from clinometer.probes.kit.verdicts import (
+    CANNOT_TELL,
+    LEAN,
+    LEVEL,
+    NONE_FOUND,
+    RULE,
+    Said,
+    conclude,
+    is_found,
+    state_of,
+)
 from clinometer.probes.kit.words import certainty, interval, percent, percent_interval, q_value, signed, written
 
 __all__ = [
+    "CANNOT_TELL",
+    "LEAN",
     "LEVEL",
+    "NONE_FOUND",
     "RULE",
     "Caption",
     "Floats",
     "Ints",
     "Label",
     "Numbers",
+    "Said",
     "certainty",
+    "conclude",
     "group_means",
     "interval",
     "is_found",
@@ -25,6 +40,7 @@ __all__ = [
     "q_value",
     "select",
     "signed",
+    "state_of",
     "tables_of",
     "with_q",
     "written",

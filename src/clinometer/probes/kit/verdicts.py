@@ -1,11 +1,18 @@
-"""The rule by which a sentence calls something found. It is decided here and nowhere else."""
+"""The rule by which an audit concludes: lean, none found, or cannot tell. It is decided here and nowhere else."""
 
 from __future__ import annotations
 
-from clinometer.types import Finding
+import math
+from dataclasses import dataclass, replace
+
+from clinometer.types import Finding, RowReference, State, Verdict
 
 LEVEL = 0.05  # of q
 RULE = f"q < {LEVEL} and an interval without 0"
+
+LEAN: State = "lean"
+NONE_FOUND: State = "none found"
+CANNOT_TELL: State = "cannot tell"
 
 
 def is_found(finding: Finding) -> bool:
@@ -17,3 +24,80 @@ def is_found(finding: Finding) -> bool:
     False
     """
     return finding.q < LEVEL and (finding.low > 0 or finding.high < 0)
+
+
+def state_of(finding: Finding, *, gate: str = "") -> State:
+    """Return what follows from a finding whose estimate is 0 without a lean; `gate` says why it means nothing.
+
+    >>> row = Finding(labels={}, estimate=0.2, low=0.1, high=0.3, q=0.01)
+    >>> state_of(row), state_of(replace(row, q=0.2)), state_of(row, gate="it does not understand the question")
+    ('lean', 'none found', 'cannot tell')
+    >>> state_of(replace(row, low=math.nan))
+    'cannot tell'
+    """
+    if gate or any(map(math.isnan, (finding.estimate, finding.low, finding.high, finding.q))):
+        return CANNOT_TELL
+    return LEAN if is_found(finding) else NONE_FOUND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """The sentences of an aspect, for each state; a lean above and one below 0 are told apart.
+
+    Each is at most 25 words, without jargon, and begins with what the model does: it follows the model's name.
+    """
+
+    above: str
+    below: str
+    none: str
+
+
+def conclude(
+    finding: Finding,
+    *,
+    audit: str,
+    model: str,
+    aspect: str,
+    table: str,
+    said: Said,
+    gate: str = "",
+    detectable: float = math.nan,
+    size: str = "",
+    null: float = 0.0,
+) -> Verdict:
+    """Return the verdict on one row of a table; `null` is the value of the estimate where there is no lean.
+
+    `gate` is empty for a model that understood the question, else why not: then no number may be read as a lean,
+    nor as the absence of one.
+    """
+    from_null = replace(
+        finding, estimate=finding.estimate - null, low=finding.low - null, high=finding.high - null
+    )
+    state = state_of(from_null, gate=gate)
+    reason = gate if state == CANNOT_TELL else ""
+    if state == CANNOT_TELL and not gate:
+        reason = (
+            "nothing was measured" if math.isnan(finding.estimate) else "too little was measured for an interval"
+        )
+    sentences = {
+        LEAN: said.above if from_null.estimate > 0 else said.below,
+        NONE_FOUND: said.none,
+        CANNOT_TELL: f"cannot be judged: {reason}",
+    }
+    return Verdict(
+        audit=audit,
+        model=model,
+        aspect=aspect,
+        state=state,
+        estimate=finding.estimate,
+        low=finding.low,
+        high=finding.high,
+        p=finding.p,
+        q=finding.q,
+        n=finding.n,
+        detectable=detectable,
+        size=size if state != CANNOT_TELL else "",
+        sentence=f"{model} {sentences[state]}.",
+        reason=reason,
+        rows=(RowReference(table=table, labels=dict(finding.labels)),),
+    )

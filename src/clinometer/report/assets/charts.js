@@ -128,10 +128,11 @@
     fitNames(spec);
   }
 
-  function menu(element, title, options) {
+  function menu(element, title, options, opens = 0) {
     const label = document.createElement("label");
     const select = document.createElement("select");
     select.append(...options.map((text, i) => new Option(text, i)));
+    select.selectedIndex = opens;
     select.addEventListener("change", () => draw(element));
     label.append(title, select);
     return label;
@@ -141,7 +142,7 @@
     if (element.querySelector(".menus")) return;
     const box = document.createElement("div");
     box.className = "menus";
-    box.append(...menus.map(({ title, options }) => menu(element, title, options)));
+    box.append(...menus.map(({ title, options, opens }) => menu(element, title, options, opens)));
     element.prepend(box);
   }
 

@@ -1,0 +1,104 @@
+"""The rule of a conclusion, clause by clause, and what of a verdict survives the disk."""
+
+import dataclasses
+import math
+
+import pytest
+
+from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, Said, conclude, state_of
+from clinometer.stats import detectable_from_interval
+from clinometer.store import RunFolder, compare_findings
+from clinometer.types import Finding, Findings, FindingTable
+
+ROW = Finding(labels={"model": "m", "k": 3}, estimate=0.2, low=0.1, high=0.3, p=0.001, q=0.01, n=12)
+SAID = Said(above="leans up", below="leans down", none="shows no lean")
+
+
+def verdict(row=ROW, **others):
+    given = {"audit": "a", "model": "m", "aspect": "x", "table": "t", "said": SAID, **others}
+    return conclude(row, **given)
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [
+        ({}, LEAN),
+        ({"estimate": -0.2, "low": -0.3, "high": -0.1}, LEAN),
+        ({"q": 0.05}, NONE_FOUND),  # below 0.05, not at it
+        ({"q": 0.0499}, LEAN),
+        ({"low": 0.0}, NONE_FOUND),  # an interval that touches 0 holds it
+        ({"low": -0.1}, NONE_FOUND),
+        ({"estimate": math.nan}, CANNOT_TELL),
+        ({"low": math.nan}, CANNOT_TELL),
+        ({"high": math.nan}, CANNOT_TELL),
+        ({"q": math.nan}, CANNOT_TELL),
+    ],
+)
+def test_every_clause_decides(change, state):
+    row = dataclasses.replace(ROW, **change)
+    assert state_of(row) == verdict(row).state == state
+    # a model that did not understand the question is never called anything else
+    assert state_of(row, gate="it knows no words") == CANNOT_TELL
+
+
+def test_the_sentence_follows_the_state():
+    assert verdict().sentence == "m leans up."
+    assert verdict(dataclasses.replace(ROW, estimate=-0.2, low=-0.3, high=-0.1)).sentence == "m leans down."
+    assert verdict(dataclasses.replace(ROW, q=0.5)).sentence == "m shows no lean."
+    unable = verdict(gate="rated words hold 0.00 of the probability", size="a tenth of the range")
+    assert unable.sentence == "m cannot be judged: rated words hold 0.00 of the probability."
+    assert (unable.reason, unable.size) == ("rated words hold 0.00 of the probability", "")
+    assert verdict(dataclasses.replace(ROW, estimate=math.nan)).reason == "nothing was measured"
+
+
+def test_no_lean_may_lie_elsewhere_than_at_0():
+    row = dataclasses.replace(ROW, estimate=0.52, low=0.45, high=0.6)
+    assert verdict(row).state == LEAN
+    assert verdict(row, null=0.5).state == NONE_FOUND
+    assert verdict(row, null=0.5).estimate == 0.52  # as the table has it
+    below = dataclasses.replace(ROW, estimate=0.4, low=0.3, high=0.45)
+    assert verdict(below, null=0.5).sentence == "m leans down."
+
+
+def test_it_rests_on_a_row():
+    (row,) = verdict().rows
+    assert (row.table, row.labels) == ("t", {"model": "m", "k": 3})
+
+
+def test_the_detectable_effect_is_found_four_times_in_five():
+    """One of five normal means is off 0 by the stated effect, and Benjamini and Hochberg correct."""
+    import numpy as np
+    from scipy import stats
+
+    from clinometer.stats import benjamini_hochberg
+
+    rng = np.random.default_rng(0)
+    effect = detectable_from_interval(-1.96, 1.96, tests=5)
+    found = 0
+    for _ in range(2000):
+        z = rng.standard_normal(5)
+        z[0] += effect
+        found += benjamini_hochberg(2 * stats.norm.sf(np.abs(z)))[0] < 0.05
+    assert 0.78 < found / 2000 < 0.86  # a little more than stated: other small p help in the correction
+    assert math.isnan(detectable_from_interval(math.nan, 1.0))
+    assert math.isnan(detectable_from_interval(0.5, 0.5))
+
+
+def findings(*verdicts, rows=(ROW,)):
+    table = FindingTable(name="t", title="T", caption="", rows=rows)
+    return Findings(probe="a", tables=(table,), figures=(), verdicts=verdicts)
+
+
+def test_verdicts_survive_the_disk_and_are_compared(tmp_path):
+    run = RunFolder.create(tmp_path / "run", spec="", provenance={}, models=[])
+    unable = verdict(dataclasses.replace(ROW, p=math.nan, q=math.nan), aspect="y", gate="why")
+    run.write_findings(findings(verdict(), unable))
+    (read,) = run.read_findings()
+    assert repr(read.verdicts[0]) == repr(verdict())  # with its NaN
+    assert math.isnan(read.verdicts[1].q)
+    same = compare_findings(read, findings(verdict(), unable))
+    assert same.numbers == same.wording == ()
+    other = compare_findings(read, findings(dataclasses.replace(verdict(), state=NONE_FOUND), unable))
+    assert other.numbers == ("the verdict on m, x: 'lean' is stored, 'none found' follows",)
+    reworded = compare_findings(read, findings(dataclasses.replace(verdict(), sentence="else"), unable))
+    assert (reworded.numbers, reworded.wording) == ((), ("verdicts",))
