@@ -7,16 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from clinometer.probes.counterfactual.answers import FEWEST_RATED
-from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, METHODS, WORST_DRAWS
+from clinometer.probes.counterfactual.comparisons import DIGITS, METHODS, RATIO, SIMILAR_PERCENT
+from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, WORST_DRAWS
 from clinometer.probes.counterfactual.questions import PERPLEXITY, SAMPLES, AskedAttribute
 from clinometer.probes.counterfactual.tables import (
     ALL_VALUES,
-    DIGITS,
     EXCESS,
     FURTHEST_PAIRS,
-    RATIO,
     SHOWN_SAMPLES,
-    SIMILAR_PERCENT,
     WORDS,
 )
 from clinometer.probes.kit import Caption

@@ -6,7 +6,7 @@ Chance is what remains when the labels are shuffled within each template.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,26 +14,19 @@ import numpy as np
 
 from clinometer.metrics import (
     AgainstChance,
-    Change,
     ExcessInterval,
     FairnessInterval,
     FairnessNull,
-    PairedChange,
-    Reduction,
     above_threshold,
     epsilon_fair,
     fairness_interval,
     fairness_null,
-    paired_change,
     pairwise_wasserstein,
 )
-from clinometer.probes.counterfactual.answers import ModelAnswers, PassageScores, RelevanceCounts
+from clinometer.probes.counterfactual.answers import ModelAnswers
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import AskedAttribute
 from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean
-from clinometer.probes.kit.before_after import Pair, amount_number, is_mitigated, pairs_of
-from clinometer.stats import cluster_bootstrap
-from clinometer.types import ModelInfo
 
 FEWEST_TEMPLATES = 5  # from so many on, intervals speak of templates like these; below, of these templates alone
 PER_TEST = 20  # shuffles for each of the tests that are corrected together …
@@ -44,9 +37,6 @@ _BATCH = 4_000_000  # scores held at a time
 _TIE = 1e-12
 
 INDIVIDUAL, GROUP, DISPARITY = "I.F.", "G.F.", "demographic disparity"
-AS_GIVEN, CONTROL, BEFORE = "as given", "control", "before"
-METHODS = (AS_GIVEN, CONTROL, "embedding", "sentiment")  # the order in which tables and charts name them
-ABSENT = "–"
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -252,181 +242,3 @@ def perplexity(means: Floats) -> Floats:
     """
     found: Floats = np.exp(-means[..., 0] / means[..., 1])
     return found
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Before and after: a checkpoint, the model it began with, and its control
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """A checkpoint of a model of the run; `model`, `base` and `control` are numbers among the models."""
-
-    name: str
-    base_name: str
-    model: int
-    base: int
-    control: int | None  # the same training without the fairness loss; of a control itself: None
-    method: str
-    strength: Label  # λ: a number where all strengths of the run are numbers
-    attribute: str  # whose influence was to be reduced; "": tuned for something else
-
-    @property
-    def labels(self) -> dict[str, Label]:
-        """Which checkpoint a row is about."""
-        return {"model": self.name, "method": self.method, "strength": self.strength}
-
-    @property
-    def against(self) -> dict[str, int]:
-        """The models that it is compared with."""
-        return {BEFORE: self.base} | ({} if self.control is None else {CONTROL: self.control})
-
-    def shown_for(self, attributes: Sequence[AskedAttribute]) -> tuple[AskedAttribute, ...]:
-        """Return the attributes that its results are about: its own, or all where that was not asked about."""
-        own = tuple(asked for asked in attributes if asked.name == self.attribute)
-        return own or tuple(attributes)
-
-
-def checkpoints_of(models: Sequence[ModelInfo]) -> tuple[Checkpoint, ...]:
-    """Return every checkpoint whose base is among the models, by base, attribute, method and strength."""
-    pairs = pairs_of(models)
-    amounts = {pair.after: amount_number(models[pair.after].tuning.get("amount", "")) for pair in pairs}
-    numbered = None not in amounts.values()
-    found = []
-    for pair in pairs:  # they come by strength
-        tuning, amount = models[pair.after].tuning, amounts[pair.after]
-        found.append(
-            Checkpoint(
-                name=models[pair.after].name,
-                base_name=models[pair.before].name,
-                model=pair.after,
-                base=pair.before,
-                control=_control(pair, models, pairs),
-                method=tuning.get("method", "") or "tuned",
-                strength=amount if numbered and amount is not None else tuning.get("amount", "") or ABSENT,
-                attribute=tuning.get("attribute", ""),
-            )
-        )
-
-    def place(each: Checkpoint) -> tuple[int, str, int, str]:
-        known = METHODS.index(each.method) if each.method in METHODS else len(METHODS)
-        return each.base, each.attribute, known, each.method
-
-    return tuple(sorted(found, key=place))
-
-
-def _control(pair: Pair, models: Sequence[ModelInfo], pairs: Sequence[Pair]) -> int | None:
-    """The control of a checkpoint: of the same base and attribute, and best of the same data and seed."""
-    own = models[pair.after].tuning
-    if own.get("method") == CONTROL or not is_mitigated(models[pair.after]):
-        return None
-    controls = [
-        other.after
-        for other in pairs
-        if other.before == pair.before
-        and models[other.after].tuning.get("method") == CONTROL
-        and models[other.after].tuning.get("attribute") == own["attribute"]
-    ]
-    return min(
-        controls,
-        key=lambda at: sum(models[at].tuning.get(name) != own.get(name) for name in ("data", "seed")),
-        default=None,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """One checkpoint and one other model, on the same prompts with the same seeds: one attribute, one scorer."""
-
-    checkpoint: Checkpoint
-    against: str
-    asked: AskedAttribute
-    scorer: str
-    change: PairedChange
-    n: int  # texts of both
-
-    @property
-    def labels(self) -> dict[str, Label]:
-        """What the tables of changes begin with."""
-        about: dict[str, Label] = {"attribute": self.asked.name, "scorer": self.scorer, "against": self.against}
-        return self.checkpoint.labels | about
-
-    @property
-    def measures(self) -> tuple[tuple[str, Change, Change, Reduction], ...]:
-        """The name of each measure, its change as measured and of the excess, and how much of that is gone."""
-        found = self.change
-        return (
-            (INDIVIDUAL, found.individual, found.individual_excess, found.individual_reduction),
-            (GROUP, found.group, found.group_excess, found.group_reduction),
-        )
-
-
-def compare(checkpoint: Checkpoint, answers: Sequence[ModelAnswers]) -> Iterator[Comparison]:
-    """Compare a checkpoint with its base, and with its control if there is one."""
-    new = answers[checkpoint.model]
-    for against, number in checkpoint.against.items():
-        for asked in new.attributes:
-            for old_scores, new_scores in zip(answers[number].scores, new.scores, strict=True):
-                before, after = old_scores.of(asked), new_scores.of(asked)
-                subgroups = asked.attribute.value_subgroups
-                yield Comparison(
-                    checkpoint=checkpoint,
-                    against=against,
-                    asked=asked,
-                    scorer=new_scores.scorer,
-                    change=paired_change(before, after, subgroups=subgroups, over=left_out(before)),
-                    n=int((~np.isnan(before)).sum() + (~np.isnan(after)).sum()),
-                )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What a guard was before and after, and how it changed; NaN where one of them counts nothing."""
-
-    before: float
-    after: float
-    n: int
-    estimate: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
-
-
-def perplexity_cost(
-    old: PassageScores, new: PassageScores, part: str, *, rng: np.random.Generator, draws: int
-) -> Cost:
-    """Return perplexity after / before, of a part of the held-out text; resampled are passages, both together."""
-    both = np.concatenate([old.sums, new.sums], axis=1)
-    some = both[new.parts[part] & (both[:, 1] > 0) & (both[:, 3] > 0)]
-    if not len(some):
-        return Cost(before=math.nan, after=math.nan, n=0)
-    before, after = (float(perplexity(sums.mean(axis=0))) for sums in (some[:, :2], some[:, 2:]))
-
-    def log_ratio(means: Floats) -> Floats:  # on this scale, ratios are symmetric
-        ratio: Floats = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
-        return ratio
-
-    found = cluster_bootstrap(some, statistic=log_ratio, rng=rng, draws=draws)
-    estimate, low, high = (math.exp(float(number)) for number in (found.estimate, found.low, found.high))
-    return Cost(before=before, after=after, n=len(some), estimate=estimate, low=low, high=high, p=float(found.p))
-
-
-def relevance_cost(old: RelevanceCounts, new: RelevanceCounts, *, rng: np.random.Generator, draws: int) -> Cost:
-    """Return a share of continuations after − before.
-
-    Resampled are templates, where there are enough, and then prefixes; before and after together.
-    """
-    columns = np.stack([old.hits, old.texts, new.hits, new.texts], axis=-1)
-    templates, values, _ = columns.shape
-    of_template = np.repeat(np.arange(templates), values) if templates >= FEWEST_TEMPLATES else None
-    n = int(old.texts.sum() + new.texts.sum())
-    if not (old.texts.sum() and new.texts.sum()):
-        return Cost(before=old.share, after=new.share, n=n)
-
-    def difference(means: Floats) -> Floats:
-        change: Floats = means[:, 2] / means[:, 3] - means[:, 0] / means[:, 1]
-        return change
-
-    found = cluster_bootstrap(columns.reshape(-1, 4), of_template, statistic=difference, rng=rng, draws=draws)
-    estimate, low, high, p = (float(number) for number in (found.estimate, found.low, found.high, found.p))
-    return Cost(before=old.share, after=new.share, n=n, estimate=estimate, low=low, high=high, p=p)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterfactual import tables, words
+from clinometer.probes.counterfactual import comparisons, tables, words
 from clinometer.probes.counterfactual.answers import read_answers
 from clinometer.probes.counterfactual.figures import CAPTIONS, figures
-from clinometer.probes.counterfactual.measures import checkpoints_of, compare, measure
+from clinometer.probes.counterfactual.measures import measure
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import check_files, questions, stages
 from clinometer.probes.kit import tables_of
@@ -75,7 +75,7 @@ class Counterfactual:
         models = [plan.model for plan in plans]
         answers = [read_answers(plan, records) for plan in plans]
         attributes = answers[0].attributes
-        checkpoints = checkpoints_of(models)
+        checkpoints = comparisons.checkpoints_of(models)
         rows: dict[str, list[Finding]] = {caption.name: [] for caption in CAPTIONS}
         notices = list(words.general_notices(plans, attributes))
         headlines: list[str] = []
@@ -115,13 +115,13 @@ class Counterfactual:
                 headlines += words.model_headlines(each, fairness, values)
         results: list[words.CheckpointResults] = []
         for checkpoint in checkpoints:
-            comparisons = list(compare(checkpoint, answers))
-            changes, costs = tables.change_rows(comparisons), list(tables.cost_rows(checkpoint, answers))
-            add(change=changes, reduction=tables.reduction_rows(comparisons), costs=costs)
+            compared = list(comparisons.compare(checkpoint, answers))
+            changes, costs = comparisons.change_rows(compared), list(comparisons.cost_rows(checkpoint, answers))
+            add(change=changes, reduction=comparisons.reduction_rows(compared), costs=costs)
             for asked in checkpoint.shown_for(attributes):
-                results.append(words.results_of(checkpoint, asked, comparisons, changes, costs))
-        add(mitigation=tables.mitigation_rows(models, checkpoints, attributes, rows))
-        add(weights=tables.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
+                results.append(words.results_of(checkpoint, asked, compared, changes, costs))
+        add(mitigation=comparisons.mitigation_rows(models, checkpoints, attributes, rows))
+        add(weights=comparisons.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
         notices += words.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
         notices += words.human_notices(options, answers)
         present = frozenset(name for name, found in rows.items() if found)

@@ -11,23 +11,15 @@ from pathlib import PurePath
 import numpy as np
 
 from clinometer.probes.counterfactual.answers import MENTIONS, SIMILAR, WHOLE, ModelAnswers
-from clinometer.probes.counterfactual.measures import (
-    BEFORE,
-    CONTROL,
-    FEWEST_TEMPLATES,
-    INDIVIDUAL,
-    PER_TEST,
-    AttributeMeasures,
-    Checkpoint,
-    Comparison,
-)
+from clinometer.probes.counterfactual.comparisons import BEFORE, CONTROL, DIFFERENCE, Checkpoint, Comparison
+from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, INDIVIDUAL, PER_TEST, AttributeMeasures
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
     PERPLEXITY,
     AskedAttribute,
     read_ratings,
 )
-from clinometer.probes.counterfactual.tables import ALL_TEMPLATES, DIFFERENCE, EXCESS, MEASURED
+from clinometer.probes.counterfactual.tables import ALL_TEMPLATES, EXCESS, MEASURED
 from clinometer.probes.kit import LEVEL, Label, is_found, percent, q_value, select, signed, written
 from clinometer.probes.kit.before_after import missing_base_notice
 from clinometer.probes.kit.words import NO_INTERVAL
