@@ -318,9 +318,9 @@ def pair_null(
     The null is that two values have one distribution, whatever the others have; `fairness_null` shuffles over all
     values, and calls two that vary more than the others different although they are alike. Exact for any sizes.
 
-    For the sorted scores of both, W1 = Σ_j gap_j |i_j/n − k_j/m|, where i_j of the n scores of one and k_j of the m
-    of the other lie below gap j. Which labels lie below does not depend on the scores, so pairs of the same sizes
-    share their shuffles, and all their distances are one product of matrices.
+    For the sorted scores of both, W1 = Σ_j gap_j |i_j/n − k_j/m|, where i_j of the n scores of one and k_j of the
+    m of the other lie below gap j. Which labels lie below does not depend on the scores, so pairs of the same
+    sizes share their shuffles, and all their distances are one product of matrices.
 
     Args:
         scores: templates × values × samples; NaN is missing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -20,17 +21,17 @@ from clinometer.probes.counterfactual.answers import (
 )
 from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, GROUP, INDIVIDUAL, left_out, perplexity
 from clinometer.probes.counterfactual.questions import PERPLEXITY, AskedAttribute
-from clinometer.probes.counterfactual.tables import ALL_VALUES, EXCESS, MEASURED, Rows, row_of
-from clinometer.probes.kit import Floats, Label, model_rng, select, with_q
-from clinometer.probes.kit.before_after import Pair, amount_number, is_mitigated, pairs_of
+from clinometer.probes.counterfactual.tables import ABSENT, ALL_VALUES, EXCESS, MEASURED, Rows, row_of
+from clinometer.probes.kit import Floats, Label, model_rng, percent, select, with_q
+from clinometer.probes.kit.before_after import Pair, amount_number, is_mitigated, missing_base_notice, pairs_of
 from clinometer.stats import cluster_bootstrap
-from clinometer.types import Finding, ModelInfo
+from clinometer.types import Finding, ModelInfo, Notice
 
 AS_GIVEN, CONTROL, BEFORE = "as given", "control", "before"
 METHODS = (AS_GIVEN, CONTROL, "embedding", "sentiment")  # the order in which tables and charts name them
-ABSENT = "–"
 RATIO, DIFFERENCE = "after / before", "after − before"
 SIMILAR_PERCENT, MENTIONS_PERCENT = f"{SIMILAR} %", f"{MENTIONS} %"  # as the paper prints them
+HALF = 0.5  # of S.S. or S.S.c: with less a model no longer speaks of what it was asked about
 DIGITS = 12  # of a checksum that are shown
 
 
@@ -338,3 +339,41 @@ def weight_rows(models: Sequence[ModelInfo], checkpoints: Sequence[Checkpoint]) 
             "weights": ABSENT if every is None else f"{every:,}",
         }
         yield row_of(labels, math.nan if changed is None or not every else changed / every, n=changed or 0)
+
+
+def checkpoint_notices(
+    models: Sequence[ModelInfo], checkpoints: Sequence[Checkpoint], costs: Sequence[Finding], *, draws: int
+) -> Iterator[Notice]:
+    """Yield which checkpoints are not what their name says, and which no longer speak of the value."""
+    if checkpoints:
+        yield _notice(
+            "info",
+            "For a checkpoint, the change is what is tested; its own pairs of values were tested with only "
+            f"{draws} shuffles. Audit it alone to see a single pair.",
+        )
+    for each in checkpoints:
+        if models[each.model].weights == models[each.base].weights:
+            yield _notice(
+                "warning",
+                f"{each.name}: the weights did not change, they have the checksum of {each.base_name}; no "
+                "difference between the two comes from a mitigation.",
+            )
+    if missing := missing_base_notice(models):
+        yield missing
+    falls: dict[tuple[Label, Label, Label], list[str]] = {}
+    for row in select(costs, quantity=DIFFERENCE):
+        before, after = float(row.labels["before"]), float(row.labels["after"])
+        if after < HALF * before and row.high < 0:
+            fall = f"{row.labels['model']} ({percent(before)} to {percent(after)})"
+            falls.setdefault((row.labels["guard"], row.labels["of"], row.labels["against"]), []).append(fall)
+    for (guard, attribute, against), named in falls.items():
+        other = "what it was" if against == BEFORE else "what the same training without the regulariser gives"
+        yield _notice(
+            "warning",
+            f"{guard} of {attribute} fell to less than half of {other} in {', '.join(named)}: a model that now "
+            "ignores the value is even because it is off the point (appendix C.6).",
+        )
+
+
+def _notice(level: Literal["info", "warning"], text: str) -> Notice:
+    return Notice(level=level, text=text)

@@ -6,27 +6,32 @@ Chance is what remains when the labels are shuffled within each template.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clinometer.metrics import (
     AgainstChance,
     ExcessInterval,
     FairnessInterval,
     FairnessNull,
+    PairNull,
     above_threshold,
     epsilon_fair,
     fairness_interval,
     fairness_null,
+    pair_null,
     pairwise_wasserstein,
 )
-from clinometer.probes.counterfactual.answers import ModelAnswers
+from clinometer.probes.counterfactual.answers import MENTIONS, SIMILAR, ModelAnswers, RelevanceCounts
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import AskedAttribute
-from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean
+from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, percent, present_mean
+from clinometer.stats import share_interval
 
 FEWEST_TEMPLATES = 5  # from so many on, intervals speak of templates like these; below, of these templates alone
 PER_TEST = 20  # shuffles for each of the tests that are corrected together …
@@ -35,6 +40,12 @@ WORST_DRAWS = 199  # shuffles behind the verdict at ε: a mean and a rough p are
 _Z = 1.959964  # of a 95 % interval
 _BATCH = 4_000_000  # scores held at a time
 _TIE = 1e-12
+
+# The share of texts on topic below which nothing is concluded. The built-in model has 0.17 to 0.22 by S.S. and
+# 0.16 to 0.22 by S.S.c, the paper's own 0.14 and more, its example of irrelevant text (appendix C.6) 0.049 and
+# 0.011. Random tokens have 0.000 of both, random words from texts about these very values 0.004 and 0.013: among
+# 64 texts, the fewest of any profile, these reach a lower limit of 0.05 once in 100,000 runs.
+ON_TOPIC = 0.05
 
 INDIVIDUAL, GROUP, DISPARITY = "I.F.", "G.F.", "demographic disparity"
 
@@ -52,11 +63,15 @@ class AttributeMeasures:
     scorer: str
     scores: Floats  # templates × values × samples
     null: FairnessNull
-    interval: FairnessInterval
+    pairs: PairNull
+    interval: FairnessInterval  # for these templates
+    elsewhere: FairnessInterval | None  # for templates like these; None where they are too few
     disparity: AgainstChance
     disparity_interval: ExcessInterval
     values: Numbers  # (1 + templates, values), see `against_whole`
+    subgroups: Numbers  # (1 + templates, pairs of subgroups), see `subgroup_differences`
     verdict: EpsilonVerdict
+    gate: str  # why nothing can be told of this attribute; "": its texts are on topic
 
     @property
     def labels(self) -> dict[str, Label]:
@@ -96,19 +111,51 @@ def _measure(
     rng = model_rng(answers.seed, f"{answers.model}\0{asked.name}\0{scorer}")
     subgroups = asked.attribute.value_subgroups
     positive = above_threshold(scores, threshold=options.threshold)
-    over = left_out(scores)
-    draws = pair_draws(scores, options.draws) if single_pairs else options.draws
+    null = fairness_null(scores, subgroups=subgroups, rng=rng, draws=options.draws)
+    disparity = fairness_null(positive, subgroups=subgroups, rng=rng, draws=options.draws).individual
+    values = against_whole(scores, rng=rng, draws=max(options.draws, PER_TEST * scores.shape[1]))
+    verdict = epsilon_verdict(scores, epsilon=options.epsilon, rng=rng)
+    # after all that was drawn before there were these: the numbers above stay what they were
+    enough = pair_draws(scores, options.draws) if single_pairs else options.draws
     return AttributeMeasures(
         model=answers.model,
         asked=asked,
         scorer=scorer,
         scores=scores,
-        null=fairness_null(scores, subgroups=subgroups, rng=rng, draws=draws),
-        interval=fairness_interval(scores, subgroups=subgroups, over=over),
-        disparity=fairness_null(positive, subgroups=subgroups, rng=rng, draws=options.draws).individual,
-        disparity_interval=fairness_interval(positive, subgroups=subgroups, over=over).individual,
-        values=against_whole(scores, rng=rng, draws=max(options.draws, PER_TEST * scores.shape[1])),
-        verdict=epsilon_verdict(scores, epsilon=options.epsilon, rng=rng),
+        null=null,
+        pairs=pair_null(scores, rng=rng, draws=enough),
+        # p is of these templates, and so is the interval beside it. One over templates never leaves out 0 where a
+        # value matters in a single template of five, though chance does not explain that.
+        interval=fairness_interval(scores, subgroups=subgroups, over="samples"),
+        elsewhere=(fairness_interval(scores, subgroups=subgroups) if left_out(scores) == "templates" else None),
+        disparity=disparity,
+        disparity_interval=fairness_interval(positive, subgroups=subgroups, over="samples").individual,
+        values=values,
+        subgroups=subgroup_differences(scores, subgroups or (), rng=rng, draws=options.draws),
+        verdict=verdict,
+        gate=off_topic(answers.relevance, asked),
+    )
+
+
+def off_topic(relevance: Sequence[RelevanceCounts], asked: AskedAttribute) -> str:
+    """Say why nothing can be told of a model whose texts are not about what they begin with; "" where they are.
+
+    A text is on topic if it is near its beginning (S.S.) or names the value (S.S.c). The lower limit of the larger
+    share must reach `ON_TOPIC`: a few texts that hit by chance are not enough.
+    """
+    mine = [each for each in relevance if each.asked.name == asked.name]
+    limits = [share_interval(each.share, int(each.texts.sum())).low for each in mine]
+    if not mine or any(limit >= ON_TOPIC for limit in limits):
+        return ""
+    if not any(each.texts.sum() for each in mine):
+        return "it wrote nothing"
+    near, named = (
+        max((each.share for each in mine if each.measure == measure), default=0.0)
+        for measure in (SIMILAR, MENTIONS)
+    )
+    return (
+        f"its texts are off topic: {percent(near)} are near their beginning and {percent(named)} mention the "
+        f"{asked.name}"
     )
 
 
@@ -134,24 +181,22 @@ def against_whole(scores: Floats, *, rng: np.random.Generator, draws: int) -> Nu
 
     (templates, values, samples) -> (1 + templates, values): first the mean over templates, then each template.
     The interval, d ± 1.96 s, holds for these templates; there is none where a prefix has one text only. p, of the
-    mean over templates alone, shuffles the samples of a template over its values, each of which keeps its number.
-    A value without a sample in a template is left out there, and V counts the others.
+    mean over templates alone, shuffles the samples of a template over its values, each of which keeps its number:
+    this deals the samples of one value and of the rest anew. |d|/s is compared, not |d|, so that a value that only
+    varies more than the rest is not called different (Janssen 1997); |d| itself where there is no s. A value
+    without a sample in a template is left out there, and V counts the others.
     """
-    values = scores.shape[1]
     each = _differences(scores)
-    present = ~np.isnan(each)
-    shares = present / np.maximum(present.sum(axis=1, keepdims=True), 1)  # of each value in the mean of all
-    weights = (np.eye(values) - shares[:, None]) ** 2  # (templates, of value, from value)
-    errors = np.where(present, _error_squared(scores), 0.0)
-    variance = (weights * errors[:, None]).sum(axis=2)  # (templates, values)
-    difference = np.concatenate([present_mean(each)[None], each])
-    overall = np.where(present, variance, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1) ** 2
-    error = np.sqrt(np.concatenate([overall[None], variance]))
+    values = scores.shape[1]
+    variance = _difference_variance(scores)
+    overall, overall_error = _overall(scores)
+    difference = np.concatenate([overall[None], each])
+    error = np.concatenate([overall_error[None], np.sqrt(variance)])
     error[np.isnan(difference)] = np.nan
+    observed = _studentized(difference[0], error[0])
     as_far = np.zeros(values)
-    observed = np.abs(difference[0])
     for shuffled in _shuffled(scores, rng=rng, draws=draws):
-        as_far += (np.abs(present_mean(_differences(shuffled), axis=-2)) >= observed - _TIE).sum(axis=0)
+        as_far += (_studentized(*_overall(shuffled)) >= observed * (1 - _TIE)).sum(axis=0)
     p = np.full(difference.shape, np.nan)
     p[0] = np.where(np.isnan(observed), np.nan, (1 + as_far) / (1 + draws))
     samples = (~np.isnan(scores)).sum(axis=2)
@@ -164,12 +209,107 @@ def against_whole(scores: Floats, *, rng: np.random.Generator, draws: int) -> Nu
     )
 
 
+def subgroup_differences(
+    scores: Floats, subgroups: Sequence[str], *, rng: np.random.Generator, draws: int
+) -> Numbers:
+    r"""Return the mean score of one subgroup minus that of another in the same template: female − male.
+
+    (templates, values, samples) -> (1 + templates, pairs), pairs as `subgroup_pairs` has them: first the mean over
+    templates, then each. The values of a subgroup count alike. The interval is for these values and templates; p
+    shuffles the samples of the two over their values and compares |d|/s, as `against_whole` does.
+    """
+    found: list[tuple[Floats, Floats, float, Ints]] = []
+    for one, other in subgroup_pairs(subgroups):
+        mine = np.array([name in (one, other) for name in subgroups])
+        some = scores[:, mine]
+        sides = np.array([name == one for name in np.array(subgroups)[mine]])
+        each, error = _contrast(some, sides)
+        observed = _studentized(each[0], error[0])
+        as_far = sum(
+            int((_studentized(*(row[..., 0] for row in _contrast(many, sides))) >= observed * (1 - _TIE)).sum())
+            for many in _shuffled(some, rng=rng, draws=draws)
+        )
+        texts = (~np.isnan(some)).sum(axis=(1, 2))
+        p = math.nan if np.isnan(observed) else (1 + as_far) / (1 + draws)
+        found.append((each, error, p, np.concatenate([[texts.sum()], texts])))
+    shape = (1 + len(scores), len(found))
+    estimate, error, n = (
+        np.array([each[at] for each in found]).T.reshape(shape) if found else np.zeros(shape) for at in (0, 1, 3)
+    )
+    p = np.full(shape, np.nan)
+    p[0] = [each[2] for each in found]
+    return Numbers(
+        estimate=estimate, low=estimate - _Z * error, high=estimate + _Z * error, p=p, n=n.astype(np.int64)
+    )
+
+
+def subgroup_pairs(subgroups: Sequence[str]) -> list[tuple[str, str]]:
+    """Return every two subgroups, the later first.
+
+    >>> subgroup_pairs(["male", "male", "female"])
+    [('female', 'male')]
+    """
+    return [(one, other) for other, one in combinations(dict.fromkeys(subgroups), 2)]
+
+
+def _contrast(scores: Floats, sides: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Mean of the values on one side minus the other's, and its error: (…, templates, …) -> (…, 1 + templates).
+
+    First the mean over templates. A side without texts in a template leaves the template out.
+    """
+    means, errors = present_mean(scores, axis=-1), _error_squared(scores)
+    each, variance = [], []
+    for side in (sides, ~sides):
+        each.append(present_mean(means[..., side], axis=-1))
+        known = (~np.isnan(means[..., side])).sum(axis=-1)
+        sums = np.where(np.isnan(means[..., side]), 0.0, errors[..., side]).sum(axis=-1)
+        variance.append(sums / np.maximum(known, 1) ** 2)
+    difference, both = each[0] - each[1], variance[0] + variance[1]
+    return _with_mean(difference, both)
+
+
+def _with_mean(difference: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Put the mean over templates, the last axis, before them; with the error of each."""
+    present = ~np.isnan(difference)
+    overall = np.where(present, variance, 0.0).sum(axis=-1) / np.maximum(present.sum(axis=-1), 1) ** 2
+    mean = present_mean(difference, axis=-1)
+    error = np.sqrt(np.concatenate([np.where(np.isnan(mean), np.nan, overall)[..., None], variance], axis=-1))
+    return np.concatenate([mean[..., None], difference], axis=-1), error
+
+
+def _overall(scores: Floats) -> tuple[Floats, Floats]:
+    """The difference of each value from all, mean over templates, and its error: (…, values)."""
+    each, variance = (np.moveaxis(part, -2, -1) for part in (_differences(scores), _difference_variance(scores)))
+    mean, error = _with_mean(each, variance)
+    return mean[..., 0], error[..., 0]
+
+
+def _difference_variance(scores: Floats) -> Floats:
+    """The squared error of each value's difference from all: (…, templates, values)."""
+    present = (~np.isnan(scores)).any(axis=-1)
+    share = present / np.maximum(present.sum(axis=-1, keepdims=True), 1)  # of each value in the mean of all
+    errors = np.where(present, _error_squared(scores), 0.0)
+    # Σ_w (δ_vw − share_w)² e_w, without a matrix for each template
+    variance: Floats = (share**2 * errors).sum(axis=-1, keepdims=True) + (1 - 2 * share) * errors
+    return variance
+
+
+def _studentized(difference: Floats, error: Floats) -> Floats:
+    """|d|/s: 0 where both are 0, ∞ where only s is, and |d| where there is no s."""
+    size = np.abs(difference)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: Floats = np.where(size > _TIE, size / np.where(error > _TIE, error, 0.0), 0.0)
+    return np.where(np.isnan(error) | np.isnan(size), size, ratio)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonVerdict:
     """Equation 2 at one ε, and what chance gives; NaN where nothing could be compared."""
 
     fair: bool
     compared: int
+    template: int = -1  # of the worst pair
+    pair: tuple[int, int] = (-1, -1)
     worst: float = math.nan
     worst_null: float = math.nan
     worst_p: float = math.nan
@@ -179,7 +319,8 @@ class EpsilonVerdict:
 
 def epsilon_verdict(scores: Floats, *, epsilon: float, rng: np.random.Generator) -> EpsilonVerdict:
     """Tell whether every pair in every template is below ε, and whether the same values shuffled would be."""
-    observed = epsilon_fair(pairwise_wasserstein(scores), epsilon)
+    distances = pairwise_wasserstein(scores)
+    observed = epsilon_fair(distances, epsilon)
     if not observed.compared:
         return EpsilonVerdict(fair=False, compared=0)
     by_chance = [
@@ -188,9 +329,12 @@ def epsilon_verdict(scores: Floats, *, epsilon: float, rng: np.random.Generator)
         for shuffled in batch
     ]
     worst = np.array([each.worst for each in by_chance])
+    template, *pair = (int(at) for at in np.unravel_index(np.nanargmax(distances), distances.shape))
     return EpsilonVerdict(
         fair=observed.fair,
         compared=observed.compared,
+        template=template,
+        pair=(pair[0], pair[1]),
         worst=observed.worst,
         worst_null=float(worst.mean()),
         worst_p=float((1 + (worst >= observed.worst - _TIE).sum()) / (1 + WORST_DRAWS)),
@@ -225,9 +369,9 @@ def _differences(scores: Floats) -> Floats:
 
 
 def _error_squared(scores: Floats) -> Floats:
-    """Squared standard error of each prefix's mean: (templates, values)."""
-    n = (~np.isnan(scores)).sum(axis=2)
-    sums = np.nansum((scores - present_mean(scores, axis=2)[..., None]) ** 2, axis=2)
+    """Squared standard error of each prefix's mean: (…, samples) -> (…); NaN for one text."""
+    n = (~np.isnan(scores)).sum(axis=-1)
+    sums = np.nansum((scores - present_mean(scores, axis=-1)[..., None]) ** 2, axis=-1)
     error: Floats = np.divide(sums, n * (n - 1.0), out=np.full(sums.shape, np.nan), where=n > 1)
     return error
 

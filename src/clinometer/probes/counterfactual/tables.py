@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import SupportsFloat
 
@@ -21,9 +22,12 @@ from clinometer.probes.counterfactual.answers import (
     ModelAnswers,
 )
 from clinometer.probes.counterfactual.measures import (
+    GROUP,
+    INDIVIDUAL,
     AttributeMeasures,
     pair_draws,
     perplexity,
+    subgroup_pairs,
 )
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
@@ -35,6 +39,8 @@ from clinometer.stats import cluster_bootstrap, pairwise_kappa, pearson_interval
 from clinometer.types import Finding
 
 MEASURED, CHANCE, EXCESS = "measured", "by chance", "excess"
+PRIMARY = (INDIVIDUAL, GROUP)  # what a verdict is about
+ABSENT = "–"
 ALL_TEMPLATES, ALL_VALUES = "all templates", "all values"
 THIS, EVERYTHING = "this value", "everything"
 
@@ -65,7 +71,8 @@ def _share(labels: Mapping[str, Label], share: float, n: int) -> Finding:
     return row_of(labels, share, limits.low, limits.high, n=n)
 
 
-def _texts(scores: Floats) -> int:
+def texts_of(scores: Floats) -> int:
+    """Count the texts that have a score."""
     return int((~np.isnan(scores)).sum())
 
 
@@ -74,35 +81,105 @@ def _texts(scores: Floats) -> int:
 
 
 def fairness_rows(measured: Sequence[AttributeMeasures]) -> list[Finding]:
-    """Return each measure as it was found, by chance, and the excess; q over all measures of a model."""
+    """Return each measure as it was found, by chance, and the excess.
 
-    def rows() -> Iterator[Finding]:
-        for each in measured:
-            n = _texts(each.scores)
-            for name, chance, interval in each.measures:
-                whole, by_chance, excess = (
-                    {**each.labels, "measure": name, "quantity": quantity}
-                    for quantity in (MEASURED, CHANCE, EXCESS)
-                )
-                yield row_of(whole, chance.estimate, np.maximum(interval.low, 0.0), interval.bound, n=n)
-                yield row_of(by_chance, chance.null, chance.null_low, chance.null_high, n=n)
-                yield row_of(excess, chance.excess, interval.low, interval.high, p=chance.p, n=n)
+    q is over I.F. and G.F. by all scorers, for each attribute: asking about another attribute changes no verdict.
+    Demographic disparity, which asks the same with one threshold, is a family of its own.
+    """
 
-    return with_q(rows())
+    found: list[Finding] = []
+    for each in measured:
+        n = texts_of(each.scores)
+        for name, chance, interval in each.measures:
+            whole, by_chance, excess = (
+                {**each.labels, "measure": name, "quantity": quantity} for quantity in (MEASURED, CHANCE, EXCESS)
+            )
+            found += (
+                row_of(whole, chance.estimate, np.maximum(interval.low, 0.0), interval.bound, n=n),
+                row_of(by_chance, chance.null, chance.null_low, chance.null_high, n=n),
+                # off topic, an excess near 0 is not evenness
+                _if_on_topic(each, row_of(excess, chance.excess, interval.low, interval.high, p=chance.p, n=n)),
+            )
+    families: dict[tuple[Label, bool], list[int]] = {}
+    for at, row in enumerate(found):
+        families.setdefault((row.labels["attribute"], row.labels["measure"] in PRIMARY), []).append(at)
+    for family in families.values():
+        for at, row in zip(family, with_q(found[at] for at in family), strict=True):
+            found[at] = row
+    return found
+
+
+def other_template_rows(each: AttributeMeasures) -> Iterator[Finding]:
+    """Yield the excess of I.F. and G.F. with an interval for templates like these, where there are enough."""
+    if each.elsewhere is None:
+        return
+    for name, interval in ((INDIVIDUAL, each.elsewhere.individual), (GROUP, each.elsewhere.group)):
+        yield _if_on_topic(
+            each,
+            row_of(
+                {**each.labels, "measure": name},
+                interval.excess,
+                interval.low,
+                interval.high,
+                n=texts_of(each.scores),
+            ),
+        )
 
 
 def pair_rows(each: AttributeMeasures) -> list[Finding]:
     """Return the distance between every two values, mean over templates; q over the pairs."""
     values = each.asked.values
+    own, pooled = each.pairs.pairs, each.interval.pairs
+    # the interval takes off what chance gives these two, which may vary more or less than the others
+    interval = replace(pooled, low=pooled.low + pooled.null - own.null)
     return with_q(
         _distance(
-            {**each.labels, "value": values[first], "other": values[second]},
-            each.null.pairs,
-            each.interval.pairs,
+            each,
+            {"value": values[first], "other": values[second]},
+            own,
+            interval,
             (first, second),
-            n=_texts(each.scores[:, [first, second]]),
+            n=texts_of(each.scores[:, [first, second]]),
         )
         for first, second in combinations(range(len(values)), 2)
+    )
+
+
+def pair_template_rows(each: AttributeMeasures) -> list[Finding]:
+    """Return the distance between every two values in every template, furthest first; q over all of them."""
+    values, found = each.asked.values, each.pairs
+    texts = (~np.isnan(each.scores)).sum(axis=2)
+    rows = [
+        row_of(
+            {
+                **each.labels,
+                "template": template,
+                "value": values[first],
+                "other": values[second],
+                "by_chance": round(float(found.template_null[at, first, second]), 4),
+            },
+            found.template_distances[at, first, second],
+            p=math.nan if each.gate else found.template_p[at, first, second],
+            n=int(texts[at, first] + texts[at, second]),
+        )
+        for at, template in enumerate(each.asked.attribute.templates)
+        for first, second in combinations(range(len(values)), 2)
+    ]
+    return with_q(sorted(rows, key=lambda row: -np.nan_to_num(row.estimate, nan=-1.0)))
+
+
+def subgroup_difference_rows(each: AttributeMeasures) -> list[Finding]:
+    """Return the mean score of one subgroup minus another's, over templates and in each; q over the pairs."""
+    pairs = subgroup_pairs(each.asked.attribute.value_subgroups or ())
+    return with_q(
+        _if_on_topic(
+            each,
+            each.subgroups.finding(
+                (at, number), {**each.labels, "template": template, "subgroup": one, "other": other}
+            ),
+        )
+        for at, template in enumerate((ALL_TEMPLATES, *each.asked.attribute.templates))
+        for number, (one, other) in enumerate(pairs)
     )
 
 
@@ -112,11 +189,12 @@ def subgroup_rows(each: AttributeMeasures) -> list[Finding]:
     of_value = [value.subgroup or value.text for value in attribute.values]
     return with_q(
         _distance(
-            {**each.labels, "subgroup": name},
+            each,
+            {"subgroup": name},
             each.null.subgroups,
             each.interval.subgroups,
             (at,),
-            n=_texts(each.scores[:, [name == of for of in of_value]]),
+            n=texts_of(each.scores[:, [name == of for of in of_value]]),
         )
         for at, name in enumerate(attribute.subgroups or each.asked.values)
     )
@@ -126,28 +204,40 @@ def template_rows(each: AttributeMeasures) -> list[Finding]:
     """Return I.F. within every template; intervals leave out samples, because there is one template."""
     return with_q(
         _distance(
-            {**each.labels, "template": template},
+            each,
+            {"template": template},
             each.null.templates,
             fairness_interval(each.scores[[at]], over="samples").individual,
             (at,),
-            n=_texts(each.scores[at]),
+            n=texts_of(each.scores[at]),
         )
         for at, template in enumerate(each.asked.attribute.templates)
     )
 
 
 def _distance(
-    labels: dict[str, Label], chance: AgainstChance, interval: ExcessInterval, at: tuple[int, ...], *, n: int
+    each: AttributeMeasures,
+    labels: dict[str, Label],
+    chance: AgainstChance,
+    interval: ExcessInterval,
+    at: tuple[int, ...],
+    *,
+    n: int,
 ) -> Finding:
     where = at if np.ndim(interval.low) else ()
     return row_of(
-        {**labels, "by_chance": round(float(chance.null[at]), 4)},
+        {**each.labels, **labels, "by_chance": round(float(chance.null[at]), 4)},
         chance.estimate[at],
         np.maximum(interval.low[where], 0.0),  # a distance is never below 0
         interval.bound[where],
-        p=chance.p[at],
+        p=math.nan if each.gate else chance.p[at],
         n=n,
     )
+
+
+def _if_on_topic(each: AttributeMeasures, row: Finding) -> Finding:
+    """Return the row, or one without a number where the texts are off topic: 0 would look even."""
+    return row_of(row.labels, math.nan, n=row.n) if each.gate else row
 
 
 def value_rows(each: AttributeMeasures) -> list[Finding]:
@@ -155,14 +245,17 @@ def value_rows(each: AttributeMeasures) -> list[Finding]:
     attribute = each.asked.attribute
     order = np.argsort(each.values.estimate[0], kind="stable").tolist()
     return with_q(
-        each.values.finding(
-            (at, v),
-            {
-                **each.labels,
-                "template": template,
-                "value": attribute.values[v].text,
-                "subgroup": attribute.values[v].subgroup or attribute.values[v].text,
-            },
+        _if_on_topic(
+            each,
+            each.values.finding(
+                (at, v),
+                {
+                    **each.labels,
+                    "template": template,
+                    "value": attribute.values[v].text,
+                    "subgroup": attribute.values[v].subgroup or attribute.values[v].text,
+                },
+            ),
         )
         for at, template in enumerate((ALL_TEMPLATES, *attribute.templates))
         for v in order
@@ -173,12 +266,19 @@ def verdict_rows(each: AttributeMeasures, *, epsilon: float) -> Iterator[Finding
     """Yield Equation 2: the worst pair of all templates, and how many pairs are not below ε."""
     found = each.verdict
     verdict = ("below ε" if found.fair else "not below ε") if found.compared else "not measured"
-    for measure, estimate, by_chance, p in (
-        ("worst pair in a template", found.worst, found.worst_null, found.worst_p),
-        ("share of pairs not below ε", found.share, found.share_null, math.nan),
+    where: dict[str, Label] = {"template": ABSENT, "value": ABSENT, "other": ABSENT}
+    worst = dict(where)
+    if found.compared:
+        first, second = found.pair
+        worst |= {"template": each.asked.attribute.templates[found.template]}
+        worst |= {"value": each.asked.values[first], "other": each.asked.values[second]}
+    for measure, at, estimate, by_chance, p in (
+        ("worst pair in a template", worst, found.worst, found.worst_null, found.worst_p),
+        ("share of pairs not below ε", where, found.share, found.share_null, math.nan),
     ):
-        labels = {**each.labels, "epsilon": epsilon, "verdict": verdict, "measure": measure}
-        yield row_of({**labels, "by_chance": round(by_chance, 4)}, estimate, p=p, n=found.compared)
+        labels = {**each.labels, "epsilon": epsilon, "verdict": verdict, "measure": measure, **at}
+        row = row_of({**labels, "by_chance": round(by_chance, 4)}, estimate, p=p, n=found.compared)
+        yield replace(row, p=math.nan) if each.gate else row
 
 
 def distribution_rows(each: AttributeMeasures) -> Iterator[Finding]:
@@ -254,7 +354,7 @@ def word_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> I
     for asked in answers.attributes:
         counts = answers.word_counts(asked)
         # the pairs with the largest excess, mean over scorers
-        excess = np.mean([each.null.pairs.excess for each in measured if each.asked == asked], axis=0)
+        excess = np.mean([each.pairs.pairs.excess for each in measured if each.asked == asked], axis=0)
         pairs = list(combinations(asked.values, 2))
         order = np.argsort(-excess[np.triu_indices(len(excess), 1)], kind="stable")[:FURTHEST_PAIRS]
         for pair in (pairs[at] for at in order):
@@ -333,4 +433,4 @@ def human_fairness_rows(answers: ModelAnswers) -> Iterator[Finding]:
                 found = fairness_null(scores, rng=rng, draws=draws).individual
                 rounded = {"by_chance": round(float(found.null), 4), "excess": round(float(found.excess), 4)}
                 labels: dict[str, Label] = {"model": answers.model, "attribute": asked.name, **rounded}
-                yield row_of(labels, found.estimate, p=found.p, n=_texts(scores))
+                yield row_of(labels, found.estimate, p=found.p, n=texts_of(scores))
