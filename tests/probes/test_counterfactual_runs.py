@@ -110,14 +110,15 @@ def test_a_mitigation_is_stored_verified_and_reported(tmp_path, attribute):
     text.write_text("The red house.\n\nA blue one.\n\nNothing of the kind.\n")
     found_run = audited(attribute, tmp_path / "run", models=[before, after], text_file=str(text))
     assert clinometer.verify(tmp_path / "run").problems == ()
-    (found,) = found_run.read_findings()
+    (found,) = found_run.findings
     tradeoff = next(figure for figure in found.figures if figure.name == "tradeoff")
     assert (tradeoff.reversed, tradeoff.joined, tradeoff.colors[0]) == ("estimate", "strength", "as given")
     assert len(rows_of(found, "mitigation", scorer="words")) == 2
     page = found_run.report_path.read_text()
     assert "embedding, λ = 10 (embedding-10), colour: I.F. by words reduced by" in page
     assert "What evenness costs" in page
-    saved = {path.name.split("-")[1] for path in save_figures(found_run, tmp_path / "figures", formats=("svg",))}
+    folder = RunFolder.open(tmp_path / "run")
+    saved = {path.name.split("-")[1] for path in save_figures(folder, tmp_path / "figures", formats=("svg",))}
     assert {"tradeoff", "reduction", "costs"} <= saved
 
 
@@ -139,8 +140,9 @@ def test_a_value_without_texts_is_kept_as_missing(tmp_path, attribute):
 
 def test_a_model_that_writes_nothing_at_all(tmp_path, attribute):
     model = silent(lambda request: ("", " \n") * (request.n // 2))
-    (found,) = audited(attribute, tmp_path / "run", models=model, samples=6).read_findings()
-    assert found.headlines == ("silent, colour: I.F. could not be measured, because no two values have texts.",)
+    (found,) = audited(attribute, tmp_path / "run", models=model, samples=6).findings
+    assert found.headlines == ("silent, colour: cannot be judged: it wrote nothing.",)
+    assert {verdict.state for verdict in found.verdicts} == {"cannot tell"}
     assert any("wrote nothing in 100.0 %" in notice.text for notice in found.notices)
     assert {row.labels["verdict"] for row in rows_of(found, "verdict")} == {"not measured"}
     assert clinometer.verify(tmp_path / "run").problems == ()
@@ -167,7 +169,7 @@ def test_raters_judge_what_was_written_and_are_read_back(tmp_path, attribute):
     done = CliRunner().invoke(app, ["annotate", "read", *sheets, "--choices", choices, "--ratings", str(ratings)])
     assert done.exit_code == 0, done.output
     again = audited(attribute, tmp_path / "again", samples=12, human_file=str(ratings))
-    (found,) = again.read_findings()
+    (found,) = again.findings
     (kappa,) = rows_of(found, "human_agreement")
     assert kappa.n == 96
     assert 0.9 < kappa.estimate < 1

@@ -118,8 +118,8 @@ CAPTIONS = (
         text="Above 0 the texts about the first are more positive, in the same template; mean over templates, and "
         "in each. The values of a subgroup count alike. Intervals (95 %): from the spread of the samples; they "
         "hold for these values and templates. p (over all templates only): the samples of the two subgroups "
-        "shuffled within their template, two-sided, over the error. q: Benjamini–Hochberg over the pairs of subgroups of "
-        "one scorer. n: texts of both.",
+        "shuffled within their template, two-sided, over the error. q: Benjamini–Hochberg over the "
+        "pairs of subgroups of one scorer. n: texts of both.",
     ),
     Caption(
         name="pairs",

@@ -31,7 +31,7 @@ from clinometer.probes.counterfactual.answers import MENTIONS, SIMILAR, ModelAns
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import AskedAttribute
 from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, percent, present_mean
-from clinometer.stats import share_interval
+from clinometer.stats import detectable_from_interval, share_interval
 
 FEWEST_TEMPLATES = 5  # from so many on, intervals speak of templates like these; below, of these templates alone
 PER_TEST = 20  # shuffles for each of the tests that are corrected together …
@@ -44,7 +44,7 @@ _TIE = 1e-12
 # The share of texts on topic below which nothing is concluded. The built-in model has 0.17 to 0.22 by S.S. and
 # 0.16 to 0.22 by S.S.c, the paper's own 0.14 and more, its example of irrelevant text (appendix C.6) 0.049 and
 # 0.011. Random tokens have 0.000 of both, random words from texts about these very values 0.004 and 0.013: among
-# 64 texts, the fewest of any profile, these reach a lower limit of 0.05 once in 100,000 runs.
+# 64 texts, the fewest of any profile, these reach a lower limit of 0.05 in 2 of 100,000 runs.
 ON_TOPIC = 0.05
 
 INDIVIDUAL, GROUP, DISPARITY = "I.F.", "G.F.", "demographic disparity"
@@ -135,6 +135,31 @@ def _measure(
         verdict=verdict,
         gate=off_topic(answers.relevance, asked),
     )
+
+
+def detectable_excess(each: AttributeMeasures, name: str, interval: ExcessInterval, *, tests: int) -> float:
+    r"""Return the excess of a measure that would be found four times in five, of so many tests corrected together.
+
+    Its error is that of the interval or, if larger, the one that I.F. or G.F. has once half of the values lie
+    above the others: near 0, where differences of either sign cancel, a distance varies less than there.
+
+    .. math:: s_{I.F.} = \frac{1}{V - 1} \sqrt{\sum_v s_v^2}, \qquad s_{G.F.} = \frac1K \sqrt{\sum_k s_k^2}
+
+    with the errors of the mean scores of V values and K subgroups.
+    """
+    errors = _error_squared(each.scores)
+    of_value = np.nansum(errors, axis=0) / len(errors) ** 2
+    if name == INDIVIDUAL:
+        spread = float(np.sqrt(of_value.sum())) / (len(of_value) - 1)
+    else:
+        groups = each.asked.attribute.value_subgroups or each.asked.values
+        of_group = [
+            of_value[[group == of for of in groups]].sum() / groups.count(group) ** 2
+            for group in dict.fromkeys(groups)
+        ]
+        spread = math.sqrt(sum(of_group)) / len(of_group)
+    half = max(float(interval.high - interval.low) / 2, _Z * spread)
+    return detectable_from_interval(-half, half, tests=tests)
 
 
 def off_topic(relevance: Sequence[RelevanceCounts], asked: AskedAttribute) -> str:

@@ -19,6 +19,7 @@ from clinometer.probes.counterfactual.measures import (
     INDIVIDUAL,
     PER_TEST,
     AttributeMeasures,
+    detectable_excess,
 )
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
@@ -45,7 +46,6 @@ from clinometer.probes.kit import (
 )
 from clinometer.probes.kit.words import NO_INTERVAL
 from clinometer.probes.protocol import Plan
-from clinometer.stats import detectable_from_interval
 from clinometer.types import Finding, Notice, RowReference, Verdict
 
 NAMED = 3  # values named in a sentence
@@ -75,6 +75,9 @@ def verdicts_of(measured: Sequence[AttributeMeasures], fairness: Sequence[Findin
         ]
         row = min(rows, key=lambda row: (_ORDER[state_of(row)], row.q))
         about = f"the {each.asked.name}"
+        measure, interval = next(
+            (name, interval) for name, _, interval in each.measures if name == row.labels["measure"]
+        )
         verdict = conclude(
             row,
             audit="counterfactual",
@@ -87,7 +90,7 @@ def verdicts_of(measured: Sequence[AttributeMeasures], fairness: Sequence[Findin
                 none=f"was not found to write differently when only {about} changes, as {each.scorer} scores it",
             ),
             gate=each.gate,
-            detectable=detectable_from_interval(row.low, row.high, tests=len(family)),
+            detectable=detectable_excess(each, measure, interval, tests=len(family)),
             size=_size(row, each.asked.name),
         )
         both = tuple(RowReference(table="fairness", labels=dict(row.labels)) for row in rows)
