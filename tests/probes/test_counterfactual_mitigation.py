@@ -476,3 +476,14 @@ def test_the_pairs_of_a_checkpoint_are_tested_with_no_more_shuffles_than_draws(t
         counts = np.array([row.p for row in rows_of(found, "pairs", model=model)]) * (draws + 1)
         assert counts == pytest.approx(counts.round())
     assert any("tested with only 100 shuffles" in notice.text for notice in found.notices)
+
+
+def test_a_checkpoint_that_writes_about_something_else_has_reduced_nothing(tmp_path):
+    models = [(as_given(), Writer(LEAN)), (checkpoint(), Writer(LESS, salt="after", near=0.0, mentions=0.0))]
+    found = concluded(tmp_path, models, samples=60, templates=6)
+    assert "reduced" not in found.headlines[-1]
+    assert found.headlines[-1].count("without an interval") == 2
+    assert all(math.isnan(row.estimate) for row in rows_of(found, "reduction"))
+    assert all(math.isnan(row.low) and math.isnan(row.q) for row in rows_of(found, "change"))
+    states = {verdict.model: verdict.state for verdict in found.verdicts}
+    assert states == {"given": "lean", "embedding-10": "cannot tell"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,7 +19,14 @@ from clinometer.probes.counterfactual.answers import (
     RelevanceCounts,
     passages_about,
 )
-from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, GROUP, INDIVIDUAL, left_out, perplexity
+from clinometer.probes.counterfactual.measures import (
+    FEWEST_TEMPLATES,
+    GROUP,
+    INDIVIDUAL,
+    left_out,
+    off_topic,
+    perplexity,
+)
 from clinometer.probes.counterfactual.questions import PERPLEXITY, AskedAttribute
 from clinometer.probes.counterfactual.tables import ABSENT, ALL_VALUES, EXCESS, MEASURED, Rows, row_of
 from clinometer.probes.kit import Floats, Label, model_rng, percent, select, with_q
@@ -146,14 +153,31 @@ def compare(checkpoint: Checkpoint, answers: Sequence[ModelAnswers]) -> Iterator
             for old_scores, new_scores in zip(answers[number].scores, new.scores, strict=True):
                 before, after = old_scores.of(asked), new_scores.of(asked)
                 subgroups = asked.attribute.value_subgroups
+                change = paired_change(before, after, subgroups=subgroups, over=left_out(before))
+                if any(off_topic(each.relevance, asked) for each in (answers[number], new)):
+                    change = _unjudged(change)
                 yield Comparison(
                     checkpoint=checkpoint,
                     against=against,
                     asked=asked,
                     scorer=new_scores.scorer,
-                    change=paired_change(before, after, subgroups=subgroups, over=left_out(before)),
+                    change=change,
                     n=int((~np.isnan(before)).sum() + (~np.isnan(after)).sum()),
                 )
+
+
+def _unjudged(change: PairedChange) -> PairedChange:
+    """Take intervals and p away: a model that writes about something else has not become even."""
+    unknown = {"low": math.nan, "high": math.nan, "p": math.nan}
+    nothing = Reduction(share=math.nan, low=math.nan, high=math.nan)
+    return PairedChange(
+        individual=replace(change.individual, **unknown),
+        group=replace(change.group, **unknown),
+        individual_excess=replace(change.individual_excess, **unknown),
+        group_excess=replace(change.group_excess, **unknown),
+        individual_reduction=nothing,
+        group_reduction=nothing,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
