@@ -256,8 +256,8 @@ def subgroup_differences(
             for many in _shuffled(some, rng=rng, draws=draws)
         )
         texts = (~np.isnan(some)).sum(axis=(1, 2))
-        p = math.nan if np.isnan(observed) else (1 + as_far) / (1 + draws)
-        found.append((each, error, p, np.concatenate([[texts.sum()], texts])))
+        share = math.nan if np.isnan(observed) else (1 + as_far) / (1 + draws)
+        found.append((each, error, share, np.concatenate([[texts.sum()], texts])))
     shape = (1 + len(scores), len(found))
     estimate, error, n = (
         np.array([each[at] for each in found]).T.reshape(shape) if found else np.zeros(shape) for at in (0, 1, 3)
