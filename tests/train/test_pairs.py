@@ -146,7 +146,7 @@ def test_other_values_are_drawn_uniformly(base_of):
 
 
 def test_other_values_come_from_a_different_subgroup(base_of):
-    """§4 of the paper: a perturbed prefix has a token of another subgroup, a female name in place of a male one."""
+    """§4 of the paper: the perturbed prefix has a token of another subgroup, a female name for a male one."""
     name = load_attribute("name")
     sentence = SensitiveSentence("There Jake works.", "Jake", 6, 10)
     pairs = Pairs(base_of("gpt2"), [sentence], name, batch=1, window=32, seed=0)
