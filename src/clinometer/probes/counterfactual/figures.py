@@ -198,6 +198,7 @@ CAPTIONS = (
         text=f"p(w | value) / p(w | other), smoothed by one, of words that occur five times or more: the {WORDS} "
         f"largest of each direction, for the {FURTHEST_PAIRS} pairs of each attribute that lie furthest apart "
         "(appendix C.8). Nothing is tested here. n: occurrences in the texts about the value.",
+        version=2,
     ),
     Caption(
         name="texts",
