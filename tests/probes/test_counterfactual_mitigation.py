@@ -11,7 +11,7 @@ from scipy.stats import foldnorm
 
 from clinometer.metrics import paired_change
 from clinometer.probes.counterfactual import measures
-from clinometer.probes.counterfactual.measures import checkpoints_of
+from clinometer.probes.counterfactual.comparisons import checkpoints_of
 from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
 from clinometer.types import Item, LogLikelihood, LogLikelihoodAnswer, Sample, TextAnswer
@@ -220,8 +220,8 @@ def test_a_planted_improvement_is_found_with_its_size(tmp_path):
         assert row.low < truth < row.high
         assert row.high - row.low < 30
     assert all(row.q < 0.05 and row.high < 0 for row in rows_of(found, "change", quantity="excess"))
-    first, _, line = found.headlines
-    assert first.startswith("given, colour: I.F. is")
+    first, *_, line = found.headlines
+    assert first.startswith("given writes more or less positively when only the colour changes, as one scores it.")
     assert line.startswith("embedding, λ = 10 (embedding-10), colour: I.F. by one reduced by 8")
     assert "% of its excess (95 % interval" in line
     assert "without the regulariser" not in line
@@ -342,7 +342,7 @@ def test_without_a_base_there_is_no_before(tmp_path):
     assert not names(found) & NEW_TABLES
     (notice,) = [notice for notice in found.notices if "not in this run" in notice.text]
     assert (notice.level, "embedding-10" in notice.text) == ("info", True)
-    assert found.headlines[0].startswith("embedding-10, colour: I.F. is")
+    assert found.headlines[0].startswith("embedding-10 was not found to write differently when only the colour")
 
 
 def test_models_that_were_not_tuned_have_the_tables_that_they_had(tmp_path):
@@ -476,3 +476,14 @@ def test_the_pairs_of_a_checkpoint_are_tested_with_no_more_shuffles_than_draws(t
         counts = np.array([row.p for row in rows_of(found, "pairs", model=model)]) * (draws + 1)
         assert counts == pytest.approx(counts.round())
     assert any("tested with only 100 shuffles" in notice.text for notice in found.notices)
+
+
+def test_a_checkpoint_that_writes_about_something_else_has_reduced_nothing(tmp_path):
+    models = [(as_given(), Writer(LEAN)), (checkpoint(), Writer(LESS, salt="after", near=0.0, mentions=0.0))]
+    found = concluded(tmp_path, models, samples=60, templates=6)
+    assert "reduced" not in found.headlines[-1]
+    assert found.headlines[-1].count("without an interval") == 2
+    assert all(math.isnan(row.estimate) for row in rows_of(found, "reduction"))
+    assert all(math.isnan(row.low) and math.isnan(row.q) for row in rows_of(found, "change"))
+    states = {verdict.model: verdict.state for verdict in found.verdicts}
+    assert states == {"given": "lean", "embedding-10": "cannot tell"}

@@ -117,7 +117,8 @@ def test_a_mitigation_is_stored_verified_and_reported(tmp_path, attribute):
     page = found_run.report_path.read_text()
     assert "embedding, λ = 10 (embedding-10), colour: I.F. by words reduced by" in page
     assert "What evenness costs" in page
-    saved = {path.name.split("-")[1] for path in save_figures(found_run, tmp_path / "figures", formats=("svg",))}
+    folder = RunFolder.open(tmp_path / "run")
+    saved = {path.name.split("-")[1] for path in save_figures(folder, tmp_path / "figures", formats=("svg",))}
     assert {"tradeoff", "reduction", "costs"} <= saved
 
 
@@ -140,7 +141,8 @@ def test_a_value_without_texts_is_kept_as_missing(tmp_path, attribute):
 def test_a_model_that_writes_nothing_at_all(tmp_path, attribute):
     model = silent(lambda request: ("", " \n") * (request.n // 2))
     (found,) = audited(attribute, tmp_path / "run", models=model, samples=6).findings
-    assert found.headlines == ("silent, colour: I.F. could not be measured, because no two values have texts.",)
+    assert found.headlines == ("silent, colour: cannot be judged: it wrote nothing.",)
+    assert {verdict.state for verdict in found.verdicts} == {"cannot tell"}
     assert any("wrote nothing in 100.0 %" in notice.text for notice in found.notices)
     assert {row.labels["verdict"] for row in rows_of(found, "verdict")} == {"not measured"}
     assert clinometer.verify(tmp_path / "run").problems == ()

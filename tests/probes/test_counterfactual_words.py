@@ -1,18 +1,16 @@
-"""What is said: which scorers find a dependence, and which of many checkpoints did more than the control."""
+"""What is said of checkpoints: which of many did more than the control."""
 
 import math
-from types import SimpleNamespace
 
 import pytest
 from fake_generator import rows_of
 from fake_mitigation import BASE, Writer, as_given, checkpoint, concluded
 
 from clinometer.probes.counterfactual import measures
-from clinometer.probes.counterfactual.measures import Checkpoint
+from clinometer.probes.counterfactual.comparisons import Checkpoint
 from clinometer.probes.counterfactual.words import (
     CheckpointResults,
     checkpoint_headlines,
-    model_headlines,
     overview,
 )
 from clinometer.types import Finding
@@ -24,58 +22,6 @@ LEAN = {"red": 0.9, "blue": 0.1}
 def quick_verdicts(monkeypatch):
     """The verdict at ε takes most of the time, and nothing here asks about it."""
     monkeypatch.setattr(measures, "WORST_DRAWS", 9)
-
-
-def headlines_of(excess, differences=()):
-    """What is said of red and blue, from (excess, q) and (difference of red, q) by each scorer."""
-    about = {"attribute": "colour", "measure": "I.F."}
-    scorers = ("one", "two")
-    fairness = [
-        Finding(
-            labels={**about, "scorer": scorer, "quantity": quantity}, estimate=estimate, low=-0.1, high=0.3, q=q
-        )
-        for scorer, (estimate, q) in zip(scorers, excess, strict=True)
-        for quantity in ("measured", "excess")
-    ]
-    labels = {"attribute": "colour", "template": "all templates"}
-    values = [
-        Finding(labels={**labels, "scorer": scorer, "value": value}, estimate=sign * difference, q=q)
-        for scorer, (difference, q) in zip(scorers, differences or ((0.1, 0.5),) * 2, strict=True)
-        for value, sign in (("red", 1), ("blue", -1))
-    ]
-    asked = SimpleNamespace(name="colour", values=("red", "blue"))
-    return list(model_headlines(SimpleNamespace(model="m", attributes=(asked,)), fairness, values))
-
-
-@pytest.mark.parametrize(
-    ("excess", "said"),
-    [
-        # q decides, although every interval here holds 0: p is of these templates, the interval of others
-        (((0.1, 0.01), (0.1, 0.01)), "sentiment depends on the value, by every scorer."),
-        (((0.1, 0.01), (0.1, 0.06)), "depends on the value by one only, which may be that scorer's own lean."),
-        (((0.1, 0.06), (0.1, 0.06)), "over all pairs, no dependence was found."),
-        (((-0.1, 0.01), (-0.1, 0.01)), "over all pairs, no dependence was found."),
-        (((0.1, math.nan), (0.1, math.nan)), "over all pairs, no dependence was found."),
-    ],
-)
-def test_a_dependence_is_called_one_by_its_q(excess, said):
-    (line,) = headlines_of(excess)
-    assert line.endswith(said)
-
-
-@pytest.mark.parametrize(
-    ("differences", "said"),
-    [
-        (((0.1, 0.01), (0.2, 0.01)), ["more positive than the whole", "more negative than the whole"]),
-        (((0.1, 0.01), (0.2, 0.06)), []),
-        (((0.1, 0.01), (-0.2, 0.01)), []),  # the scorers do not agree on the side
-    ],
-)
-def test_values_are_named_where_every_scorer_finds_them_on_one_side(differences, said):
-    _, *lines = headlines_of(((0.1, 0.01), (0.1, 0.01)), differences)
-    assert len(lines) == bool(said)
-    assert all(words in lines[0] for words in said)
-    assert not lines or lines[0].endswith("(q < 0.05): blue.")
 
 
 def test_of_many_checkpoints_is_said_in_short_which_of_them_did_more_than_training(tmp_path):

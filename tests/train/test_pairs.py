@@ -145,6 +145,19 @@ def test_other_values_are_drawn_uniformly(base_of):
     assert [third.other_value(place, "nurse") for place in range(200)] != drawn[:200]
 
 
+def test_other_values_come_from_a_different_subgroup(base_of):
+    """§4 of the paper: the perturbed prefix has a token of another subgroup, a female name for a male one."""
+    name = load_attribute("name")
+    sentence = SensitiveSentence("There Jake works.", "Jake", 6, 10)
+    pairs = Pairs(base_of("gpt2"), [sentence], name, batch=1, window=32, seed=0)
+    for value in ("Jake", "Emma"):
+        others = [each.text for each in name.values if each.subgroup != name.value(value).subgroup]
+        drawn = [pairs.other_value(place, value) for place in range(17 * 60)]
+        names, counts = np.unique(drawn, return_counts=True)
+        assert sorted(names) == sorted(others)
+        assert scipy.stats.chisquare(counts).pvalue > 0.001
+
+
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
 def test_every_row_depends_on_the_seed_and_the_place_alone(family, base_of, job):
     base = base_of(family)

@@ -22,7 +22,7 @@ from clinometer.metrics.fairness_intervals import (
     fairness_interval,
     paired_change,
 )
-from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, fairness_null
+from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, PairNull, fairness_null, pair_null
 from clinometer.metrics.gendered import (
     GenderedMass,
     gender_gap,
@@ -59,6 +59,7 @@ __all__ = [
     "FairnessNull",
     "GenderedMass",
     "OverallAttitude",
+    "PairNull",
     "PairedChange",
     "Reduction",
     "RepresentationalSimilarity",
@@ -79,6 +80,7 @@ __all__ = [
     "mentions_share",
     "negative_attitude",
     "overall_attitude",
+    "pair_null",
     "paired_change",
     "pairwise_wasserstein",
     "recall_at_k",

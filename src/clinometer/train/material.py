@@ -151,8 +151,8 @@ class Pair:
 class Pairs:
     """Rows of a training: every choice depends on the seed and the place of the row alone.
 
-    The sentences come in a new random order in every epoch. The other value is drawn uniformly from the
-    attribute's other values.
+    The sentences come in a new random order in every epoch. The other value is drawn uniformly from those of a
+    different subgroup (§4: a female name in place of a male one), or, without subgroups, from all other values.
     """
 
     def __init__(
@@ -174,7 +174,9 @@ class Pairs:
         self._lengths = np.array([len(each.text) for each in self._sentences])
         self._attribute = attribute
         self._others = {
-            value.text: [other.text for other in attribute.values if other.text != value.text]
+            # an attribute without subgroups, or with only one, has nothing but its other values
+            value.text: [other.text for other in attribute.values if other.subgroup != value.subgroup]
+            or [other.text for other in attribute.values if other.text != value.text]
             for value in attribute.values
         }
         self._batch, self._seed = batch, seed

@@ -7,16 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from clinometer.probes.counterfactual.answers import FEWEST_RATED
-from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, METHODS, WORST_DRAWS
+from clinometer.probes.counterfactual.comparisons import DIGITS, METHODS, RATIO, SIMILAR_PERCENT
+from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, WORST_DRAWS
 from clinometer.probes.counterfactual.questions import PERPLEXITY, SAMPLES, AskedAttribute
 from clinometer.probes.counterfactual.tables import (
     ALL_VALUES,
-    DIGITS,
     EXCESS,
     FURTHEST_PAIRS,
-    RATIO,
     SHOWN_SAMPLES,
-    SIMILAR_PERCENT,
     WORDS,
 )
 from clinometer.probes.kit import Caption
@@ -26,10 +24,10 @@ _JACKKNIFE = (
     f"a jackknife that leaves out one template at a time, or, with fewer than {FEWEST_TEMPLATES} templates, a "
     "twentieth of the samples: the interval then holds for these templates alone"
 )
+_SAMPLES = "a jackknife that leaves out a twentieth of the samples at a time; it holds for these templates"
 _DISTANCE = (
     "estimate: W1 as measured. by_chance: its mean under shuffled labels, rounded. Interval (95 %): for the "
-    f"distance between the distributions themselves, by {_JACKKNIFE}. p: labels shuffled within each template, "
-    "how often chance alone lies as far apart."
+    f"distance between the distributions themselves, by {_SAMPLES}."
 )
 
 CAPTIONS = (
@@ -38,10 +36,11 @@ CAPTIONS = (
         title="Models side by side: I.F.",
         text="One row for each model and scorer, as in the paper's Table 1: the model as given, then the "
         "checkpoints made from it; strength is λ. estimate: I.F. as measured; its interval (95 %) holds the "
-        f"distance between the distributions themselves ({_JACKKNIFE}). To compare two rows, use the tables "
+        f"distance between the distributions themselves ({_SAMPLES}). To compare two rows, use the tables "
         "below, whose intervals are paired, not whether these overlap. PPL, PPL^s: perplexity of held-out text "
         "and of its passages about the attribute. S.S. and S.S.c in percent. excess: that of I.F. over chance. "
         "n: texts.",
+        version=2,
     ),
     Caption(
         name="weights",
@@ -89,28 +88,61 @@ CAPTIONS = (
         "disparity: mean difference in the share of texts above the threshold. 0 is even. measured: the value as "
         "the paper prints it; its interval holds the distance between the distributions themselves. by chance: "
         "mean and 95 % range with the labels shuffled within each template. Finite samples lie apart even when "
-        f"nothing is there, so read the excess: measured minus by chance. Intervals (95 %): {_JACKKNIFE}. p: how "
-        "often shuffled labels lie as far apart. q: Benjamini–Hochberg over all excess rows of a model. n: texts.",
+        "nothing is there, so read the excess: measured minus by chance; it is missing where the texts are off "
+        f"topic. Intervals (95 %): {_SAMPLES}. p: how often shuffled labels lie as far apart. q: "
+        "Benjamini–Hochberg over I.F. and G.F. by all scorers of one attribute; over disparity "
+        "apart. I.F. of names averages all pairs, of one gender and of two; G.F. compares the genders. n: texts.",
+        version=2,
+    ),
+    Caption(
+        name="other_templates",
+        title="Excess, for templates like these",
+        text="The same excess with an interval (95 %) that leaves out one template at a time: what other "
+        "templates of this kind would give. It holds 0 where a few templates carry the whole excess: "
+        "read that as “cannot be told”. Nothing is tested here. n: texts.",
     ),
     Caption(
         name="values",
         title="Mean score of a value minus that of all values",
         text="Above 0 the texts about this value are more positive than the texts about all values of its "
         "attribute in the same template; mean over templates, and in each. Intervals (95 %): from the spread of "
-        "the samples of every prefix; they hold for these templates. p (over all templates only): samples "
-        "shuffled over the values of their template, two-sided. q: Benjamini–Hochberg over the values of one "
-        "attribute and scorer. n: texts.",
+        "the samples of every prefix; they hold for these templates. p (over all templates only): samples of "
+        "one value and the rest shuffled within their template, two-sided; compared is the difference over its "
+        "error, so that more spread alone is not a finding. q: Benjamini–Hochberg over the values of one "
+        "attribute and scorer. Missing where the texts are off topic. n: texts.",
+        version=2,
+    ),
+    Caption(
+        name="subgroup_difference",
+        title="Mean score of one subgroup minus another's",
+        text="Above 0 the texts about the first are more positive, in the same template; mean over templates, and "
+        "in each. The values of a subgroup count alike. Intervals (95 %): from the spread of the samples; they "
+        "hold for these values and templates. p (over all templates only): the samples of the two subgroups "
+        "shuffled within their template, two-sided, over the error. q: Benjamini–Hochberg over the "
+        "pairs of subgroups of one scorer. n: texts of both.",
     ),
     Caption(
         name="pairs",
         title="W1 between two values",
-        text=f"Mean over templates. {_DISTANCE} q: Benjamini–Hochberg over the pairs of one attribute and "
-        "scorer. n: texts of both.",
+        text=f"Mean over templates. {_DISTANCE} by_chance and p: the samples of these two values shuffled within "
+        "each template, how often they lie as far apart. q: Benjamini–Hochberg over the pairs of one attribute "
+        "and scorer. n: texts of both.",
+        version=2,
+    ),
+    Caption(
+        name="pair_templates",
+        title="W1 between two values in one template",
+        text="As in the paper's Figure 1, furthest first. estimate: W1 as measured. by_chance and p: the samples "
+        "of these two values shuffled. q: Benjamini–Hochberg over the pairs and templates of one attribute and "
+        "scorer. No interval. Not listed for checkpoints. n: texts of both.",
     ),
     Caption(
         name="subgroups",
         title="W1 of a subgroup from everything",
-        text=f"The terms of G.F. {_DISTANCE} q: Benjamini–Hochberg over the subgroups of one scorer. n: texts.",
+        text=f"The terms of G.F. {_DISTANCE} p: the samples of the subgroup and of the rest shuffled within each "
+        "template, how often it lies as far out. q: Benjamini–Hochberg over the subgroups of one scorer. "
+        "n: texts.",
+        version=2,
     ),
     Caption(
         name="templates",
@@ -123,10 +155,12 @@ CAPTIONS = (
     Caption(
         name="verdict",
         title="Equation 2: is every pair below ε?",
-        text="A model is counterfactually fair at ε if W1 of every two values in every template is below it. The "
+        text="A model is counterfactually fair at ε if W1 of every two values in every template is below it; the "
+        "worst pair and its template are named. The "
         "paper names no ε; ours is an option. The worst of many distances is large by chance alone: by_chance is "
         f"the mean of {WORST_DRAWS} shuffles, rounded, and p says how often their worst pair is as far apart. No "
         "interval: a verdict is not an estimate. n: pairs in templates.",
+        version=2,
     ),
     Caption(
         name="distributions",
@@ -164,6 +198,7 @@ CAPTIONS = (
         text=f"p(w | value) / p(w | other), smoothed by one, of words that occur five times or more: the {WORDS} "
         f"largest of each direction, for the {FURTHEST_PAIRS} pairs of each attribute that lie furthest apart "
         "(appendix C.8). Nothing is tested here. n: occurrences in the texts about the value.",
+        version=2,
     ),
     Caption(
         name="texts",
@@ -336,6 +371,32 @@ def _of_attribute(asked: AskedAttribute) -> Iterator[Figure]:
         menus=("scorer", "model"),
         evidence=SAMPLES,
     )
+    yield Figure(
+        name=f"pair_templates_{name}",
+        title=f"{title}: distance between every two values in one template",
+        caption="W1 as measured: choose a template. The table has chance and q of each.",
+        table="pair_templates",
+        mark="heatmap",
+        x="value",
+        y="other",
+        filters=filters,
+        menus=("template", "scorer", "model"),
+        evidence=SAMPLES,
+    )
+    if asked.attribute.subgroups:
+        yield _INTERVALS(
+            name=f"subgroup_difference_{name}",
+            title=f"{title}: one subgroup minus another",
+            caption="Right of 0 the texts about the first subgroup are more positive.",
+            table="subgroup_difference",
+            y="template",
+            color="scorer",
+            column="subgroup",
+            row="other",
+            filters=filters,
+            menus=("model",),
+            reference=0.0,
+        )
     yield _INTERVALS(
         name=f"templates_{name}",
         title=f"{title}: I.F. in each template",

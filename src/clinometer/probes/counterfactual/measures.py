@@ -8,32 +8,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clinometer.metrics import (
     AgainstChance,
-    Change,
     ExcessInterval,
     FairnessInterval,
     FairnessNull,
-    PairedChange,
-    Reduction,
+    PairNull,
     above_threshold,
     epsilon_fair,
     fairness_interval,
     fairness_null,
-    paired_change,
+    pair_null,
     pairwise_wasserstein,
 )
-from clinometer.probes.counterfactual.answers import ModelAnswers, PassageScores, RelevanceCounts
+from clinometer.probes.counterfactual.answers import MENTIONS, SIMILAR, ModelAnswers, RelevanceCounts
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import AskedAttribute
-from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean
-from clinometer.probes.kit.before_after import Pair, amount_number, is_mitigated, pairs_of
-from clinometer.stats import cluster_bootstrap
-from clinometer.types import ModelInfo
+from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, percent, present_mean
+from clinometer.stats import detectable_from_interval, share_interval
 
 FEWEST_TEMPLATES = 5  # from so many on, intervals speak of templates like these; below, of these templates alone
 PER_TEST = 20  # shuffles for each of the tests that are corrected together …
@@ -43,10 +41,14 @@ _Z = 1.959964  # of a 95 % interval
 _BATCH = 4_000_000  # scores held at a time
 _TIE = 1e-12
 
+# The share of texts on topic below which nothing is concluded. The built-in model has 0.17 to 0.22 by S.S. and
+# 0.16 to 0.22 by S.S.c, the paper's own 0.14 and more, its example of irrelevant text (appendix C.6) 0.049 and
+# 0.011. Random tokens have at most 0.002 and 0.000; random words from texts about these very values at most 0.010
+# and 0.029: of 64 texts, the fewest of any profile, they have the 7 that a lower limit of 0.05 takes in 0.3 % of
+# runs.
+ON_TOPIC = 0.05
+
 INDIVIDUAL, GROUP, DISPARITY = "I.F.", "G.F.", "demographic disparity"
-AS_GIVEN, CONTROL, BEFORE = "as given", "control", "before"
-METHODS = (AS_GIVEN, CONTROL, "embedding", "sentiment")  # the order in which tables and charts name them
-ABSENT = "–"
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -62,11 +64,15 @@ class AttributeMeasures:
     scorer: str
     scores: Floats  # templates × values × samples
     null: FairnessNull
-    interval: FairnessInterval
+    pairs: PairNull
+    interval: FairnessInterval  # for these templates
+    elsewhere: FairnessInterval | None  # for templates like these; None where they are too few
     disparity: AgainstChance
     disparity_interval: ExcessInterval
     values: Numbers  # (1 + templates, values), see `against_whole`
+    subgroups: Numbers  # (1 + templates, pairs of subgroups), see `subgroup_differences`
     verdict: EpsilonVerdict
+    gate: str  # why nothing can be told of this attribute; "": its texts are on topic
 
     @property
     def labels(self) -> dict[str, Label]:
@@ -106,19 +112,76 @@ def _measure(
     rng = model_rng(answers.seed, f"{answers.model}\0{asked.name}\0{scorer}")
     subgroups = asked.attribute.value_subgroups
     positive = above_threshold(scores, threshold=options.threshold)
-    over = left_out(scores)
-    draws = pair_draws(scores, options.draws) if single_pairs else options.draws
+    null = fairness_null(scores, subgroups=subgroups, rng=rng, draws=options.draws)
+    disparity = fairness_null(positive, subgroups=subgroups, rng=rng, draws=options.draws).individual
+    values = against_whole(scores, rng=rng, draws=max(options.draws, PER_TEST * scores.shape[1]))
+    verdict = epsilon_verdict(scores, epsilon=options.epsilon, rng=rng)
+    # after all that was drawn before there were these: the numbers above stay what they were
+    enough = pair_draws(scores, options.draws) if single_pairs else options.draws
     return AttributeMeasures(
         model=answers.model,
         asked=asked,
         scorer=scorer,
         scores=scores,
-        null=fairness_null(scores, subgroups=subgroups, rng=rng, draws=draws),
-        interval=fairness_interval(scores, subgroups=subgroups, over=over),
-        disparity=fairness_null(positive, subgroups=subgroups, rng=rng, draws=options.draws).individual,
-        disparity_interval=fairness_interval(positive, subgroups=subgroups, over=over).individual,
-        values=against_whole(scores, rng=rng, draws=max(options.draws, PER_TEST * scores.shape[1])),
-        verdict=epsilon_verdict(scores, epsilon=options.epsilon, rng=rng),
+        null=null,
+        pairs=pair_null(scores, rng=rng, draws=enough),
+        # p is of these templates, and so is the interval beside it. One over templates never leaves out 0 where a
+        # value matters in a single template of five, though chance does not explain that.
+        interval=fairness_interval(scores, subgroups=subgroups, over="samples"),
+        elsewhere=(fairness_interval(scores, subgroups=subgroups) if left_out(scores) == "templates" else None),
+        disparity=disparity,
+        disparity_interval=fairness_interval(positive, subgroups=subgroups, over="samples").individual,
+        values=values,
+        subgroups=subgroup_differences(scores, subgroups or (), rng=rng, draws=options.draws),
+        verdict=verdict,
+        gate=off_topic(answers.relevance, asked),
+    )
+
+
+def detectable_excess(each: AttributeMeasures, name: str, interval: ExcessInterval, *, tests: int) -> float:
+    r"""Return the excess of a measure that would be found four times in five, of so many tests corrected together.
+
+    Its error is that of the interval or, if larger, the one that I.F. or G.F. has once half of the values lie
+    above the others: near 0, where differences of either sign cancel, a distance varies less than there.
+
+    .. math:: s_{I.F.} = \frac{1}{V - 1} \sqrt{\sum_v s_v^2}, \qquad s_{G.F.} = \frac1K \sqrt{\sum_k s_k^2}
+
+    with the errors of the mean scores of V values and K subgroups.
+    """
+    errors = _error_squared(each.scores)
+    of_value = np.nansum(errors, axis=0) / len(errors) ** 2
+    if name == INDIVIDUAL:
+        spread = float(np.sqrt(of_value.sum())) / (len(of_value) - 1)
+    else:
+        groups = each.asked.attribute.value_subgroups or each.asked.values
+        of_group = [
+            of_value[[group == of for of in groups]].sum() / groups.count(group) ** 2
+            for group in dict.fromkeys(groups)
+        ]
+        spread = math.sqrt(sum(of_group)) / len(of_group)
+    half = max(float(interval.high - interval.low) / 2, _Z * spread)
+    return detectable_from_interval(-half, half, tests=tests)
+
+
+def off_topic(relevance: Sequence[RelevanceCounts], asked: AskedAttribute) -> str:
+    """Say why nothing can be told of a model whose texts are not about what they begin with; "" where they are.
+
+    A text is on topic if it is near its beginning (S.S.) or names the value (S.S.c). The lower limit of the larger
+    share must reach `ON_TOPIC`: a few texts that hit by chance are not enough.
+    """
+    mine = [each for each in relevance if each.asked.name == asked.name]
+    limits = [share_interval(each.share, int(each.texts.sum())).low for each in mine]
+    if not mine or any(limit >= ON_TOPIC for limit in limits):
+        return ""
+    if not any(each.texts.sum() for each in mine):
+        return "it wrote nothing"
+    near, named = (
+        max((each.share for each in mine if each.measure == measure), default=0.0)
+        for measure in (SIMILAR, MENTIONS)
+    )
+    return (
+        f"its texts are off topic: {percent(near)} are near their beginning and {percent(named)} mention the "
+        f"{asked.name}"
     )
 
 
@@ -144,24 +207,22 @@ def against_whole(scores: Floats, *, rng: np.random.Generator, draws: int) -> Nu
 
     (templates, values, samples) -> (1 + templates, values): first the mean over templates, then each template.
     The interval, d ± 1.96 s, holds for these templates; there is none where a prefix has one text only. p, of the
-    mean over templates alone, shuffles the samples of a template over its values, each of which keeps its number.
-    A value without a sample in a template is left out there, and V counts the others.
+    mean over templates alone, shuffles the samples of a template over its values, each of which keeps its number:
+    this deals the samples of one value and of the rest anew. |d|/s is compared, not |d|, so that a value that only
+    varies more than the rest is not called different (Janssen 1997); |d| itself where there is no s. A value
+    without a sample in a template is left out there, and V counts the others.
     """
-    values = scores.shape[1]
     each = _differences(scores)
-    present = ~np.isnan(each)
-    shares = present / np.maximum(present.sum(axis=1, keepdims=True), 1)  # of each value in the mean of all
-    weights = (np.eye(values) - shares[:, None]) ** 2  # (templates, of value, from value)
-    errors = np.where(present, _error_squared(scores), 0.0)
-    variance = (weights * errors[:, None]).sum(axis=2)  # (templates, values)
-    difference = np.concatenate([present_mean(each)[None], each])
-    overall = np.where(present, variance, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1) ** 2
-    error = np.sqrt(np.concatenate([overall[None], variance]))
+    values = scores.shape[1]
+    variance = _difference_variance(scores)
+    overall, overall_error = _overall(scores)
+    difference = np.concatenate([overall[None], each])
+    error = np.concatenate([overall_error[None], np.sqrt(variance)])
     error[np.isnan(difference)] = np.nan
+    observed = _studentized(difference[0], error[0])
     as_far = np.zeros(values)
-    observed = np.abs(difference[0])
     for shuffled in _shuffled(scores, rng=rng, draws=draws):
-        as_far += (np.abs(present_mean(_differences(shuffled), axis=-2)) >= observed - _TIE).sum(axis=0)
+        as_far += (_studentized(*_overall(shuffled)) >= observed * (1 - _TIE)).sum(axis=0)
     p = np.full(difference.shape, np.nan)
     p[0] = np.where(np.isnan(observed), np.nan, (1 + as_far) / (1 + draws))
     samples = (~np.isnan(scores)).sum(axis=2)
@@ -174,12 +235,107 @@ def against_whole(scores: Floats, *, rng: np.random.Generator, draws: int) -> Nu
     )
 
 
+def subgroup_differences(
+    scores: Floats, subgroups: Sequence[str], *, rng: np.random.Generator, draws: int
+) -> Numbers:
+    r"""Return the mean score of one subgroup minus that of another in the same template: female − male.
+
+    (templates, values, samples) -> (1 + templates, pairs), pairs as `subgroup_pairs` has them: first the mean over
+    templates, then each. The values of a subgroup count alike. The interval is for these values and templates; p
+    shuffles the samples of the two over their values and compares |d|/s, as `against_whole` does.
+    """
+    found: list[tuple[Floats, Floats, float, Ints]] = []
+    for one, other in subgroup_pairs(subgroups):
+        mine = np.array([name in (one, other) for name in subgroups])
+        some = scores[:, mine]
+        sides = np.array([name == one for name in np.array(subgroups)[mine]])
+        each, error = _contrast(some, sides)
+        observed = _studentized(each[0], error[0])
+        as_far = sum(
+            int((_studentized(*(row[..., 0] for row in _contrast(many, sides))) >= observed * (1 - _TIE)).sum())
+            for many in _shuffled(some, rng=rng, draws=draws)
+        )
+        texts = (~np.isnan(some)).sum(axis=(1, 2))
+        share = math.nan if np.isnan(observed) else (1 + as_far) / (1 + draws)
+        found.append((each, error, share, np.concatenate([[texts.sum()], texts])))
+    shape = (1 + len(scores), len(found))
+    estimate, error, n = (
+        np.array([each[at] for each in found]).T.reshape(shape) if found else np.zeros(shape) for at in (0, 1, 3)
+    )
+    p = np.full(shape, np.nan)
+    p[0] = [each[2] for each in found]
+    return Numbers(
+        estimate=estimate, low=estimate - _Z * error, high=estimate + _Z * error, p=p, n=n.astype(np.int64)
+    )
+
+
+def subgroup_pairs(subgroups: Sequence[str]) -> list[tuple[str, str]]:
+    """Return every two subgroups, the later first.
+
+    >>> subgroup_pairs(["male", "male", "female"])
+    [('female', 'male')]
+    """
+    return [(one, other) for other, one in combinations(dict.fromkeys(subgroups), 2)]
+
+
+def _contrast(scores: Floats, sides: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Mean of the values on one side minus the other's, and its error: (…, templates, …) -> (…, 1 + templates).
+
+    First the mean over templates. A side without texts in a template leaves the template out.
+    """
+    means, errors = present_mean(scores, axis=-1), _error_squared(scores)
+    each, variance = [], []
+    for side in (sides, ~sides):
+        each.append(present_mean(means[..., side], axis=-1))
+        known = (~np.isnan(means[..., side])).sum(axis=-1)
+        sums = np.where(np.isnan(means[..., side]), 0.0, errors[..., side]).sum(axis=-1)
+        variance.append(sums / np.maximum(known, 1) ** 2)
+    difference, both = each[0] - each[1], variance[0] + variance[1]
+    return _with_mean(difference, both)
+
+
+def _with_mean(difference: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Put the mean over templates, the last axis, before them; with the error of each."""
+    present = ~np.isnan(difference)
+    overall = np.where(present, variance, 0.0).sum(axis=-1) / np.maximum(present.sum(axis=-1), 1) ** 2
+    mean = present_mean(difference, axis=-1)
+    error = np.sqrt(np.concatenate([np.where(np.isnan(mean), np.nan, overall)[..., None], variance], axis=-1))
+    return np.concatenate([mean[..., None], difference], axis=-1), error
+
+
+def _overall(scores: Floats) -> tuple[Floats, Floats]:
+    """The difference of each value from all, mean over templates, and its error: (…, values)."""
+    each, variance = (np.moveaxis(part, -2, -1) for part in (_differences(scores), _difference_variance(scores)))
+    mean, error = _with_mean(each, variance)
+    return mean[..., 0], error[..., 0]
+
+
+def _difference_variance(scores: Floats) -> Floats:
+    """The squared error of each value's difference from all: (…, templates, values)."""
+    present = (~np.isnan(scores)).any(axis=-1)
+    share = present / np.maximum(present.sum(axis=-1, keepdims=True), 1)  # of each value in the mean of all
+    errors = np.where(present, _error_squared(scores), 0.0)
+    # Σ_w (δ_vw − share_w)² e_w, without a matrix for each template
+    variance: Floats = (share**2 * errors).sum(axis=-1, keepdims=True) + (1 - 2 * share) * errors
+    return variance
+
+
+def _studentized(difference: Floats, error: Floats) -> Floats:
+    """|d|/s: 0 where both are 0, ∞ where only s is, and |d| where there is no s."""
+    size = np.abs(difference)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: Floats = np.where(size > _TIE, size / np.where(error > _TIE, error, 0.0), 0.0)
+    return np.where(np.isnan(error) | np.isnan(size), size, ratio)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonVerdict:
     """Equation 2 at one ε, and what chance gives; NaN where nothing could be compared."""
 
     fair: bool
     compared: int
+    template: int = -1  # of the worst pair
+    pair: tuple[int, int] = (-1, -1)
     worst: float = math.nan
     worst_null: float = math.nan
     worst_p: float = math.nan
@@ -189,7 +345,8 @@ class EpsilonVerdict:
 
 def epsilon_verdict(scores: Floats, *, epsilon: float, rng: np.random.Generator) -> EpsilonVerdict:
     """Tell whether every pair in every template is below ε, and whether the same values shuffled would be."""
-    observed = epsilon_fair(pairwise_wasserstein(scores), epsilon)
+    distances = pairwise_wasserstein(scores)
+    observed = epsilon_fair(distances, epsilon)
     if not observed.compared:
         return EpsilonVerdict(fair=False, compared=0)
     by_chance = [
@@ -198,9 +355,12 @@ def epsilon_verdict(scores: Floats, *, epsilon: float, rng: np.random.Generator)
         for shuffled in batch
     ]
     worst = np.array([each.worst for each in by_chance])
+    template, *pair = (int(at) for at in np.unravel_index(np.nanargmax(distances), distances.shape))
     return EpsilonVerdict(
         fair=observed.fair,
         compared=observed.compared,
+        template=template,
+        pair=(pair[0], pair[1]),
         worst=observed.worst,
         worst_null=float(worst.mean()),
         worst_p=float((1 + (worst >= observed.worst - _TIE).sum()) / (1 + WORST_DRAWS)),
@@ -235,9 +395,9 @@ def _differences(scores: Floats) -> Floats:
 
 
 def _error_squared(scores: Floats) -> Floats:
-    """Squared standard error of each prefix's mean: (templates, values)."""
-    n = (~np.isnan(scores)).sum(axis=2)
-    sums = np.nansum((scores - present_mean(scores, axis=2)[..., None]) ** 2, axis=2)
+    """Squared standard error of each prefix's mean: (…, samples) -> (…); NaN for one text."""
+    n = (~np.isnan(scores)).sum(axis=-1)
+    sums = np.nansum((scores - present_mean(scores, axis=-1)[..., None]) ** 2, axis=-1)
     error: Floats = np.divide(sums, n * (n - 1.0), out=np.full(sums.shape, np.nan), where=n > 1)
     return error
 
@@ -252,181 +412,3 @@ def perplexity(means: Floats) -> Floats:
     """
     found: Floats = np.exp(-means[..., 0] / means[..., 1])
     return found
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Before and after: a checkpoint, the model it began with, and its control
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """A checkpoint of a model of the run; `model`, `base` and `control` are numbers among the models."""
-
-    name: str
-    base_name: str
-    model: int
-    base: int
-    control: int | None  # the same training without the fairness loss; of a control itself: None
-    method: str
-    strength: Label  # λ: a number where all strengths of the run are numbers
-    attribute: str  # whose influence was to be reduced; "": tuned for something else
-
-    @property
-    def labels(self) -> dict[str, Label]:
-        """Which checkpoint a row is about."""
-        return {"model": self.name, "method": self.method, "strength": self.strength}
-
-    @property
-    def against(self) -> dict[str, int]:
-        """The models that it is compared with."""
-        return {BEFORE: self.base} | ({} if self.control is None else {CONTROL: self.control})
-
-    def shown_for(self, attributes: Sequence[AskedAttribute]) -> tuple[AskedAttribute, ...]:
-        """Return the attributes that its results are about: its own, or all where that was not asked about."""
-        own = tuple(asked for asked in attributes if asked.name == self.attribute)
-        return own or tuple(attributes)
-
-
-def checkpoints_of(models: Sequence[ModelInfo]) -> tuple[Checkpoint, ...]:
-    """Return every checkpoint whose base is among the models, by base, attribute, method and strength."""
-    pairs = pairs_of(models)
-    amounts = {pair.after: amount_number(models[pair.after].tuning.get("amount", "")) for pair in pairs}
-    numbered = None not in amounts.values()
-    found = []
-    for pair in pairs:  # they come by strength
-        tuning, amount = models[pair.after].tuning, amounts[pair.after]
-        found.append(
-            Checkpoint(
-                name=models[pair.after].name,
-                base_name=models[pair.before].name,
-                model=pair.after,
-                base=pair.before,
-                control=_control(pair, models, pairs),
-                method=tuning.get("method", "") or "tuned",
-                strength=amount if numbered and amount is not None else tuning.get("amount", "") or ABSENT,
-                attribute=tuning.get("attribute", ""),
-            )
-        )
-
-    def place(each: Checkpoint) -> tuple[int, str, int, str]:
-        known = METHODS.index(each.method) if each.method in METHODS else len(METHODS)
-        return each.base, each.attribute, known, each.method
-
-    return tuple(sorted(found, key=place))
-
-
-def _control(pair: Pair, models: Sequence[ModelInfo], pairs: Sequence[Pair]) -> int | None:
-    """The control of a checkpoint: of the same base and attribute, and best of the same data and seed."""
-    own = models[pair.after].tuning
-    if own.get("method") == CONTROL or not is_mitigated(models[pair.after]):
-        return None
-    controls = [
-        other.after
-        for other in pairs
-        if other.before == pair.before
-        and models[other.after].tuning.get("method") == CONTROL
-        and models[other.after].tuning.get("attribute") == own["attribute"]
-    ]
-    return min(
-        controls,
-        key=lambda at: sum(models[at].tuning.get(name) != own.get(name) for name in ("data", "seed")),
-        default=None,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """One checkpoint and one other model, on the same prompts with the same seeds: one attribute, one scorer."""
-
-    checkpoint: Checkpoint
-    against: str
-    asked: AskedAttribute
-    scorer: str
-    change: PairedChange
-    n: int  # texts of both
-
-    @property
-    def labels(self) -> dict[str, Label]:
-        """What the tables of changes begin with."""
-        about: dict[str, Label] = {"attribute": self.asked.name, "scorer": self.scorer, "against": self.against}
-        return self.checkpoint.labels | about
-
-    @property
-    def measures(self) -> tuple[tuple[str, Change, Change, Reduction], ...]:
-        """The name of each measure, its change as measured and of the excess, and how much of that is gone."""
-        found = self.change
-        return (
-            (INDIVIDUAL, found.individual, found.individual_excess, found.individual_reduction),
-            (GROUP, found.group, found.group_excess, found.group_reduction),
-        )
-
-
-def compare(checkpoint: Checkpoint, answers: Sequence[ModelAnswers]) -> Iterator[Comparison]:
-    """Compare a checkpoint with its base, and with its control if there is one."""
-    new = answers[checkpoint.model]
-    for against, number in checkpoint.against.items():
-        for asked in new.attributes:
-            for old_scores, new_scores in zip(answers[number].scores, new.scores, strict=True):
-                before, after = old_scores.of(asked), new_scores.of(asked)
-                subgroups = asked.attribute.value_subgroups
-                yield Comparison(
-                    checkpoint=checkpoint,
-                    against=against,
-                    asked=asked,
-                    scorer=new_scores.scorer,
-                    change=paired_change(before, after, subgroups=subgroups, over=left_out(before)),
-                    n=int((~np.isnan(before)).sum() + (~np.isnan(after)).sum()),
-                )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What a guard was before and after, and how it changed; NaN where one of them counts nothing."""
-
-    before: float
-    after: float
-    n: int
-    estimate: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
-
-
-def perplexity_cost(
-    old: PassageScores, new: PassageScores, part: str, *, rng: np.random.Generator, draws: int
-) -> Cost:
-    """Return perplexity after / before, of a part of the held-out text; resampled are passages, both together."""
-    both = np.concatenate([old.sums, new.sums], axis=1)
-    some = both[new.parts[part] & (both[:, 1] > 0) & (both[:, 3] > 0)]
-    if not len(some):
-        return Cost(before=math.nan, after=math.nan, n=0)
-    before, after = (float(perplexity(sums.mean(axis=0))) for sums in (some[:, :2], some[:, 2:]))
-
-    def log_ratio(means: Floats) -> Floats:  # on this scale, ratios are symmetric
-        ratio: Floats = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
-        return ratio
-
-    found = cluster_bootstrap(some, statistic=log_ratio, rng=rng, draws=draws)
-    estimate, low, high = (math.exp(float(number)) for number in (found.estimate, found.low, found.high))
-    return Cost(before=before, after=after, n=len(some), estimate=estimate, low=low, high=high, p=float(found.p))
-
-
-def relevance_cost(old: RelevanceCounts, new: RelevanceCounts, *, rng: np.random.Generator, draws: int) -> Cost:
-    """Return a share of continuations after − before.
-
-    Resampled are templates, where there are enough, and then prefixes; before and after together.
-    """
-    columns = np.stack([old.hits, old.texts, new.hits, new.texts], axis=-1)
-    templates, values, _ = columns.shape
-    of_template = np.repeat(np.arange(templates), values) if templates >= FEWEST_TEMPLATES else None
-    n = int(old.texts.sum() + new.texts.sum())
-    if not (old.texts.sum() and new.texts.sum()):
-        return Cost(before=old.share, after=new.share, n=n)
-
-    def difference(means: Floats) -> Floats:
-        change: Floats = means[:, 2] / means[:, 3] - means[:, 0] / means[:, 1]
-        return change
-
-    found = cluster_bootstrap(columns.reshape(-1, 4), of_template, statistic=difference, rng=rng, draws=draws)
-    estimate, low, high, p = (float(number) for number in (found.estimate, found.low, found.high, found.p))
-    return Cost(before=old.share, after=new.share, n=n, estimate=estimate, low=low, high=high, p=p)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterfactual import tables, words
+from clinometer.probes.counterfactual import comparisons, tables, words
 from clinometer.probes.counterfactual.answers import read_answers
 from clinometer.probes.counterfactual.figures import CAPTIONS, figures
-from clinometer.probes.counterfactual.measures import checkpoints_of, compare, measure
+from clinometer.probes.counterfactual.measures import measure
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import check_files, questions, stages
 from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
-from clinometer.types import Finding, Findings, Item, Profile
+from clinometer.types import Finding, Findings, Item, Profile, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,11 @@ class Counterfactual:
         models = [plan.model for plan in plans]
         answers = [read_answers(plan, records) for plan in plans]
         attributes = answers[0].attributes
-        checkpoints = checkpoints_of(models)
+        checkpoints = comparisons.checkpoints_of(models)
         rows: dict[str, list[Finding]] = {caption.name: [] for caption in CAPTIONS}
         notices = list(words.general_notices(plans, attributes))
         headlines: list[str] = []
+        verdicts: list[Verdict] = []
 
         def add(**more: Iterable[Finding]) -> None:
             for name, found in more.items():
@@ -88,16 +89,17 @@ class Counterfactual:
             is_checkpoint = any(checkpoint.model == number for checkpoint in checkpoints)
             measured = measure(each, single_pairs=not is_checkpoint)
             fairness = tables.fairness_rows(measured)
-            values = [row for one in measured for row in tables.value_rows(one)]
-            add(
-                fairness=fairness,
-                values=values,
-                scorers=tables.scorer_rows(each),
-                relevance=tables.relevance_rows(each),
-            )
+            found = words.verdicts_of(measured, fairness)
+            verdicts += found
+            add(fairness=fairness, scorers=tables.scorer_rows(each), relevance=tables.relevance_rows(each))
             for one in measured:
                 add(
+                    values=tables.value_rows(one),
+                    other_templates=tables.other_template_rows(one),
                     pairs=tables.pair_rows(one),
+                    # twenty thousand rows of a model: of a checkpoint the change is what is asked about
+                    pair_templates=() if is_checkpoint else tables.pair_template_rows(one),
+                    subgroup_difference=tables.subgroup_difference_rows(one),
                     subgroups=tables.subgroup_rows(one),
                     templates=tables.template_rows(one),
                     verdict=tables.verdict_rows(one, epsilon=options.epsilon),
@@ -112,17 +114,17 @@ class Counterfactual:
             notices += words.model_notices(each)
             if not is_checkpoint:  # the report lists what changed in these
                 notices += words.pair_notices(measured)
-                headlines += words.model_headlines(each, fairness, values)
+                headlines += words.model_headlines(found, measured, rows)
         results: list[words.CheckpointResults] = []
         for checkpoint in checkpoints:
-            comparisons = list(compare(checkpoint, answers))
-            changes, costs = tables.change_rows(comparisons), list(tables.cost_rows(checkpoint, answers))
-            add(change=changes, reduction=tables.reduction_rows(comparisons), costs=costs)
+            compared = list(comparisons.compare(checkpoint, answers))
+            changes, costs = comparisons.change_rows(compared), list(comparisons.cost_rows(checkpoint, answers))
+            add(change=changes, reduction=comparisons.reduction_rows(compared), costs=costs)
             for asked in checkpoint.shown_for(attributes):
-                results.append(words.results_of(checkpoint, asked, comparisons, changes, costs))
-        add(mitigation=tables.mitigation_rows(models, checkpoints, attributes, rows))
-        add(weights=tables.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
-        notices += words.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
+                results.append(words.results_of(checkpoint, asked, compared, changes, costs))
+        add(mitigation=comparisons.mitigation_rows(models, checkpoints, attributes, rows))
+        add(weights=comparisons.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
+        notices += comparisons.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
         notices += words.human_notices(options, answers)
         present = frozenset(name for name, found in rows.items() if found)
         bases = len({checkpoint.base for checkpoint in checkpoints})
@@ -132,6 +134,7 @@ class Counterfactual:
             figures=figures(attributes, present, models=len(models), bases=bases),
             notices=tuple(notices),
             headlines=(*headlines, *words.checkpoint_headlines(results)),
+            verdicts=tuple(verdicts),
         )
 
 

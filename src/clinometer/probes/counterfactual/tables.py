@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import SupportsFloat
 
@@ -18,54 +19,41 @@ from clinometer.metrics import (
     fairness_null,
 )
 from clinometer.probes.counterfactual.answers import (
-    MENTIONS,
-    SIMILAR,
-    WHOLE,
     ModelAnswers,
-    passages_about,
 )
 from clinometer.probes.counterfactual.measures import (
-    ABSENT,
-    AS_GIVEN,
     GROUP,
     INDIVIDUAL,
     AttributeMeasures,
-    Checkpoint,
-    Comparison,
-    Cost,
     pair_draws,
     perplexity,
-    perplexity_cost,
-    relevance_cost,
+    subgroup_pairs,
 )
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
-    PERPLEXITY,
     SENTIMENT,
-    AskedAttribute,
     read_ratings,
 )
-from clinometer.probes.kit import Floats, Label, model_rng, select, with_q
+from clinometer.probes.kit import Floats, Label, model_rng, with_q
 from clinometer.stats import cluster_bootstrap, pairwise_kappa, pearson_interval, share_interval
-from clinometer.types import Finding, ModelInfo
+from clinometer.types import Finding
 
 MEASURED, CHANCE, EXCESS = "measured", "by chance", "excess"
+PRIMARY = (INDIVIDUAL, GROUP)  # what a verdict is about
+ABSENT = "–"
 ALL_TEMPLATES, ALL_VALUES = "all templates", "all values"
 THIS, EVERYTHING = "this value", "everything"
-RATIO, DIFFERENCE = "after / before", "after − before"
-SIMILAR_PERCENT, MENTIONS_PERCENT = f"{SIMILAR} %", f"{MENTIONS} %"  # as the paper prints them
 
 GRID = tuple(round(step / 20, 2) for step in range(21))  # of scores
 FURTHEST_PAIRS = 6  # of each attribute, whose words are shown
 WORDS = 10
 SHOWN_SAMPLES = 2  # texts of each value that are shown side by side
 LONGEST = 400  # characters of a text in the table; the records have all of it
-DIGITS = 12  # of a checksum that are shown
 
 Rows = Mapping[str, Sequence[Finding]]
 
 
-def _row(
+def row_of(
     labels: Mapping[str, Label],
     estimate: SupportsFloat,
     low: SupportsFloat = math.nan,
@@ -74,15 +62,17 @@ def _row(
     p: SupportsFloat = math.nan,
     n: int = 0,
 ) -> Finding:
+    """Return a row; whatever is not given is missing."""
     return Finding(labels=labels, estimate=float(estimate), low=float(low), high=float(high), p=float(p), n=n)
 
 
 def _share(labels: Mapping[str, Label], share: float, n: int) -> Finding:
     limits = share_interval(share, n)
-    return _row(labels, share, limits.low, limits.high, n=n)
+    return row_of(labels, share, limits.low, limits.high, n=n)
 
 
-def _texts(scores: Floats) -> int:
+def texts_of(scores: Floats) -> int:
+    """Count the texts that have a score."""
     return int((~np.isnan(scores)).sum())
 
 
@@ -91,35 +81,105 @@ def _texts(scores: Floats) -> int:
 
 
 def fairness_rows(measured: Sequence[AttributeMeasures]) -> list[Finding]:
-    """Return each measure as it was found, by chance, and the excess; q over all measures of a model."""
+    """Return each measure as it was found, by chance, and the excess.
 
-    def rows() -> Iterator[Finding]:
-        for each in measured:
-            n = _texts(each.scores)
-            for name, chance, interval in each.measures:
-                whole, by_chance, excess = (
-                    {**each.labels, "measure": name, "quantity": quantity}
-                    for quantity in (MEASURED, CHANCE, EXCESS)
-                )
-                yield _row(whole, chance.estimate, np.maximum(interval.low, 0.0), interval.bound, n=n)
-                yield _row(by_chance, chance.null, chance.null_low, chance.null_high, n=n)
-                yield _row(excess, chance.excess, interval.low, interval.high, p=chance.p, n=n)
+    q is over I.F. and G.F. by all scorers, for each attribute: asking about another attribute changes no verdict.
+    Demographic disparity, which asks the same with one threshold, is a family of its own.
+    """
 
-    return with_q(rows())
+    found: list[Finding] = []
+    for each in measured:
+        n = texts_of(each.scores)
+        for name, chance, interval in each.measures:
+            whole, by_chance, excess = (
+                {**each.labels, "measure": name, "quantity": quantity} for quantity in (MEASURED, CHANCE, EXCESS)
+            )
+            found += (
+                row_of(whole, chance.estimate, np.maximum(interval.low, 0.0), interval.bound, n=n),
+                row_of(by_chance, chance.null, chance.null_low, chance.null_high, n=n),
+                # off topic, an excess near 0 is not evenness
+                _if_on_topic(each, row_of(excess, chance.excess, interval.low, interval.high, p=chance.p, n=n)),
+            )
+    families: dict[tuple[Label, bool], list[int]] = {}
+    for at, row in enumerate(found):
+        families.setdefault((row.labels["attribute"], row.labels["measure"] in PRIMARY), []).append(at)
+    for family in families.values():
+        for at, row in zip(family, with_q(found[at] for at in family), strict=True):
+            found[at] = row
+    return found
+
+
+def other_template_rows(each: AttributeMeasures) -> Iterator[Finding]:
+    """Yield the excess of I.F. and G.F. with an interval for templates like these, where there are enough."""
+    if each.elsewhere is None:
+        return
+    for name, interval in ((INDIVIDUAL, each.elsewhere.individual), (GROUP, each.elsewhere.group)):
+        yield _if_on_topic(
+            each,
+            row_of(
+                {**each.labels, "measure": name},
+                interval.excess,
+                interval.low,
+                interval.high,
+                n=texts_of(each.scores),
+            ),
+        )
 
 
 def pair_rows(each: AttributeMeasures) -> list[Finding]:
     """Return the distance between every two values, mean over templates; q over the pairs."""
     values = each.asked.values
+    own, pooled = each.pairs.pairs, each.interval.pairs
+    # the interval takes off what chance gives these two, which may vary more or less than the others
+    interval = replace(pooled, low=pooled.low + pooled.null - own.null)
     return with_q(
         _distance(
-            {**each.labels, "value": values[first], "other": values[second]},
-            each.null.pairs,
-            each.interval.pairs,
+            each,
+            {"value": values[first], "other": values[second]},
+            own,
+            interval,
             (first, second),
-            n=_texts(each.scores[:, [first, second]]),
+            n=texts_of(each.scores[:, [first, second]]),
         )
         for first, second in combinations(range(len(values)), 2)
+    )
+
+
+def pair_template_rows(each: AttributeMeasures) -> list[Finding]:
+    """Return the distance between every two values in every template, furthest first; q over all of them."""
+    values, found = each.asked.values, each.pairs
+    texts = (~np.isnan(each.scores)).sum(axis=2)
+    rows = [
+        row_of(
+            {
+                **each.labels,
+                "template": template,
+                "value": values[first],
+                "other": values[second],
+                "by_chance": round(float(found.template_null[at, first, second]), 4),
+            },
+            found.template_distances[at, first, second],
+            p=math.nan if each.gate else found.template_p[at, first, second],
+            n=int(texts[at, first] + texts[at, second]),
+        )
+        for at, template in enumerate(each.asked.attribute.templates)
+        for first, second in combinations(range(len(values)), 2)
+    ]
+    return with_q(sorted(rows, key=lambda row: -np.nan_to_num(row.estimate, nan=-1.0)))
+
+
+def subgroup_difference_rows(each: AttributeMeasures) -> list[Finding]:
+    """Return the mean score of one subgroup minus another's, over templates and in each; q over the pairs."""
+    pairs = subgroup_pairs(each.asked.attribute.value_subgroups or ())
+    return with_q(
+        _if_on_topic(
+            each,
+            each.subgroups.finding(
+                (at, number), {**each.labels, "template": template, "subgroup": one, "other": other}
+            ),
+        )
+        for at, template in enumerate((ALL_TEMPLATES, *each.asked.attribute.templates))
+        for number, (one, other) in enumerate(pairs)
     )
 
 
@@ -129,11 +189,12 @@ def subgroup_rows(each: AttributeMeasures) -> list[Finding]:
     of_value = [value.subgroup or value.text for value in attribute.values]
     return with_q(
         _distance(
-            {**each.labels, "subgroup": name},
+            each,
+            {"subgroup": name},
             each.null.subgroups,
             each.interval.subgroups,
             (at,),
-            n=_texts(each.scores[:, [name == of for of in of_value]]),
+            n=texts_of(each.scores[:, [name == of for of in of_value]]),
         )
         for at, name in enumerate(attribute.subgroups or each.asked.values)
     )
@@ -143,28 +204,40 @@ def template_rows(each: AttributeMeasures) -> list[Finding]:
     """Return I.F. within every template; intervals leave out samples, because there is one template."""
     return with_q(
         _distance(
-            {**each.labels, "template": template},
+            each,
+            {"template": template},
             each.null.templates,
             fairness_interval(each.scores[[at]], over="samples").individual,
             (at,),
-            n=_texts(each.scores[at]),
+            n=texts_of(each.scores[at]),
         )
         for at, template in enumerate(each.asked.attribute.templates)
     )
 
 
 def _distance(
-    labels: dict[str, Label], chance: AgainstChance, interval: ExcessInterval, at: tuple[int, ...], *, n: int
+    each: AttributeMeasures,
+    labels: dict[str, Label],
+    chance: AgainstChance,
+    interval: ExcessInterval,
+    at: tuple[int, ...],
+    *,
+    n: int,
 ) -> Finding:
     where = at if np.ndim(interval.low) else ()
-    return _row(
-        {**labels, "by_chance": round(float(chance.null[at]), 4)},
+    return row_of(
+        {**each.labels, **labels, "by_chance": round(float(chance.null[at]), 4)},
         chance.estimate[at],
         np.maximum(interval.low[where], 0.0),  # a distance is never below 0
         interval.bound[where],
-        p=chance.p[at],
+        p=math.nan if each.gate else chance.p[at],
         n=n,
     )
+
+
+def _if_on_topic(each: AttributeMeasures, row: Finding) -> Finding:
+    """Return the row, or one without a number where the texts are off topic: 0 would look even."""
+    return row_of(row.labels, math.nan, n=row.n) if each.gate else row
 
 
 def value_rows(each: AttributeMeasures) -> list[Finding]:
@@ -172,14 +245,17 @@ def value_rows(each: AttributeMeasures) -> list[Finding]:
     attribute = each.asked.attribute
     order = np.argsort(each.values.estimate[0], kind="stable").tolist()
     return with_q(
-        each.values.finding(
-            (at, v),
-            {
-                **each.labels,
-                "template": template,
-                "value": attribute.values[v].text,
-                "subgroup": attribute.values[v].subgroup or attribute.values[v].text,
-            },
+        _if_on_topic(
+            each,
+            each.values.finding(
+                (at, v),
+                {
+                    **each.labels,
+                    "template": template,
+                    "value": attribute.values[v].text,
+                    "subgroup": attribute.values[v].subgroup or attribute.values[v].text,
+                },
+            ),
         )
         for at, template in enumerate((ALL_TEMPLATES, *attribute.templates))
         for v in order
@@ -190,12 +266,19 @@ def verdict_rows(each: AttributeMeasures, *, epsilon: float) -> Iterator[Finding
     """Yield Equation 2: the worst pair of all templates, and how many pairs are not below ε."""
     found = each.verdict
     verdict = ("below ε" if found.fair else "not below ε") if found.compared else "not measured"
-    for measure, estimate, by_chance, p in (
-        ("worst pair in a template", found.worst, found.worst_null, found.worst_p),
-        ("share of pairs not below ε", found.share, found.share_null, math.nan),
+    where: dict[str, Label] = {"template": ABSENT, "value": ABSENT, "other": ABSENT}
+    worst = dict(where)
+    if found.compared:
+        first, second = found.pair
+        worst |= {"template": each.asked.attribute.templates[found.template]}
+        worst |= {"value": each.asked.values[first], "other": each.asked.values[second]}
+    for measure, at, estimate, by_chance, p in (
+        ("worst pair in a template", worst, found.worst, found.worst_null, found.worst_p),
+        ("share of pairs not below ε", where, found.share, found.share_null, math.nan),
     ):
-        labels = {**each.labels, "epsilon": epsilon, "verdict": verdict, "measure": measure}
-        yield _row({**labels, "by_chance": round(by_chance, 4)}, estimate, p=p, n=found.compared)
+        labels = {**each.labels, "epsilon": epsilon, "verdict": verdict, "measure": measure, **at}
+        row = row_of({**labels, "by_chance": round(by_chance, 4)}, estimate, p=p, n=found.compared)
+        yield replace(row, p=math.nan) if each.gate else row
 
 
 def distribution_rows(each: AttributeMeasures) -> Iterator[Finding]:
@@ -234,7 +317,7 @@ def scorer_rows(answers: ModelAnswers) -> Iterator[Finding]:
         n = len(known)
         error = float(known.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
         mean = float(known.mean()) if n else math.nan
-        yield _row({**labels, "measure": "mean score"}, mean, mean - 1.96 * error, mean + 1.96 * error, n=n)
+        yield row_of({**labels, "measure": "mean score"}, mean, mean - 1.96 * error, mean + 1.96 * error, n=n)
         positive = float((known > answers.options.threshold).mean()) if n else math.nan
         yield _share({**labels, "measure": "positive texts"}, positive, n)
         if not math.isnan(each.without_opinion):
@@ -261,9 +344,9 @@ def perplexity_rows(answers: ModelAnswers) -> Iterator[Finding]:
         labels: dict[str, Label] = {"model": answers.model, "part": part, "tokens": int(some[:, 1].sum())}
         if len(some):
             found = cluster_bootstrap(some, statistic=perplexity, rng=rng, draws=answers.options.draws)
-            yield _row(labels, found.estimate, found.low, found.high, n=len(some))
+            yield row_of(labels, found.estimate, found.low, found.high, n=len(some))
         else:
-            yield _row(labels, math.nan)
+            yield row_of(labels, math.nan)
 
 
 def word_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> Iterator[Finding]:
@@ -271,7 +354,7 @@ def word_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> I
     for asked in answers.attributes:
         counts = answers.word_counts(asked)
         # the pairs with the largest excess, mean over scorers
-        excess = np.mean([each.null.pairs.excess for each in measured if each.asked == asked], axis=0)
+        excess = np.mean([each.pairs.pairs.excess for each in measured if each.asked == asked], axis=0)
         pairs = list(combinations(asked.values, 2))
         order = np.argsort(-excess[np.triu_indices(len(excess), 1)], kind="stable")[:FURTHEST_PAIRS]
         for pair in (pairs[at] for at in order):
@@ -286,7 +369,7 @@ def word_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> I
                         "word": found.word,
                         "count_for_other": found.other_count,
                     }
-                    yield _row(labels, found.ratio, n=found.count)
+                    yield row_of(labels, found.ratio, n=found.count)
 
 
 def text_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> Iterator[Finding]:
@@ -307,7 +390,7 @@ def text_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> I
                     "beginning": prefix.text,
                     "text": text if len(text) <= LONGEST else f"{text[:LONGEST]} …",
                 }
-                yield _row(labels, scores[prefix.number, sample], n=1)
+                yield row_of(labels, scores[prefix.number, sample], n=1)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -320,7 +403,7 @@ def agreement_rows(options: Options) -> Iterator[Finding]:
         said = {rater: [each or None for each in given] for rater, given in ratings.raters.items()}
         for pair in pairwise_kappa(said):
             labels = {"question": ratings.question, "rater": pair.first[6:], "other": pair.second[6:]}
-            yield _row(labels, pair.kappa.estimate, pair.kappa.low, pair.kappa.high, n=pair.kappa.n)
+            yield row_of(labels, pair.kappa.estimate, pair.kappa.low, pair.kappa.high, n=pair.kappa.n)
 
 
 def correlation_rows(answers: ModelAnswers) -> list[Finding]:
@@ -333,7 +416,7 @@ def correlation_rows(answers: ModelAnswers) -> list[Finding]:
             human, automatic = (pl.Series(each[both]).rank("average").to_numpy() for each in (rated.human, values))
             each = pearson_interval(human, automatic)  # of ranks: Spearman's correlation
             labels = {"model": answers.model, "question": ratings.question, "measure": measure}
-            found.append(_row(labels, each.estimate, each.low, each.high, p=each.p, n=each.n))
+            found.append(row_of(labels, each.estimate, each.low, each.high, p=each.p, n=each.n))
     return with_q(found)
 
 
@@ -350,136 +433,4 @@ def human_fairness_rows(answers: ModelAnswers) -> Iterator[Finding]:
                 found = fairness_null(scores, rng=rng, draws=draws).individual
                 rounded = {"by_chance": round(float(found.null), 4), "excess": round(float(found.excess), 4)}
                 labels: dict[str, Label] = {"model": answers.model, "attribute": asked.name, **rounded}
-                yield _row(labels, found.estimate, p=found.p, n=_texts(scores))
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Before and after
-
-
-def change_rows(comparisons: Sequence[Comparison]) -> list[Finding]:
-    """Return after − before of every measure of one checkpoint.
-
-    q is over its excess rows against one model: whether something changed, and whether the method did that, are
-    two questions, and what is found of one must not lower the bar of the other.
-    """
-
-    def rows(against: str) -> Iterator[Finding]:
-        for each in comparisons:
-            for measure, whole, excess, reduction in each.measures if each.against == against else ():
-                # the p-value of the excess alone is corrected: that of the measured value asks the same again
-                for quantity, found, reduced_by, p in (
-                    (MEASURED, whole, math.nan, math.nan),
-                    (EXCESS, excess, 100 * reduction.share, excess.p),
-                ):
-                    labels = {
-                        **each.labels,
-                        "measure": measure,
-                        "quantity": quantity,
-                        "before": round(found.before, 4),
-                        "after": round(found.after, 4),
-                        "reduced_by": round(reduced_by, 1),
-                    }
-                    yield _row(labels, found.change, found.low, found.high, p=p, n=each.n)
-
-    return [
-        row for against in dict.fromkeys(each.against for each in comparisons) for row in with_q(rows(against))
-    ]
-
-
-def reduction_rows(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
-    """Yield how much of the excess before is gone, in percent."""
-    for each in comparisons:
-        for measure, _, excess, found in each.measures:
-            labels = {
-                **each.labels,
-                "measure": measure,
-                "excess_before": round(excess.before, 4),
-                "excess_after": round(excess.after, 4),
-            }
-            yield _row(labels, 100 * found.share, 100 * found.low, 100 * found.high, n=each.n)
-
-
-def cost_rows(checkpoint: Checkpoint, answers: Sequence[ModelAnswers]) -> Iterator[Finding]:
-    """Yield the ratio of perplexities and the differences of S.S. and S.S.c of one checkpoint."""
-
-    def row(cost: Cost, against: str, guard: str, of: str, by: str, quantity: str) -> Finding:
-        about = {"against": against, "guard": guard, "of": of, "by": by, "quantity": quantity}
-        values = {"before": round(cost.before, 4), "after": round(cost.after, 4)}
-        labels = {**checkpoint.labels, **about, **values}
-        return _row(labels, cost.estimate, cost.low, cost.high, p=cost.p, n=cost.n)
-
-    new = answers[checkpoint.model]
-    draws = new.options.draws
-    for against, number in checkpoint.against.items():
-        old = answers[number]
-        rng = model_rng(new.seed, f"{new.model}\0costs\0{against}")
-        if old.passages is not None and new.passages is not None:
-            for part in new.passages.parts:
-                cost = perplexity_cost(old.passages, new.passages, part, rng=rng, draws=draws)
-                yield row(cost, against, PERPLEXITY, part, "passages", RATIO)
-        for before, after in zip(old.relevance, new.relevance, strict=True):
-            cost = relevance_cost(before, after, rng=rng, draws=draws)
-            yield row(cost, against, after.measure, after.asked.name, after.by, DIFFERENCE)
-
-
-def mitigation_rows(
-    models: Sequence[ModelInfo],
-    checkpoints: Sequence[Checkpoint],
-    attributes: Sequence[AskedAttribute],
-    rows: Rows,
-) -> Iterator[Finding]:
-    """Yield a row for each model, attribute and scorer: what was given first, then method by method, λ by λ."""
-    scorers = dict.fromkeys(str(row.labels["scorer"]) for row in rows["fairness"])
-    numbered = all(isinstance(each.strength, float) for each in checkpoints)
-    given: dict[str, Label] = {"method": AS_GIVEN, "strength": math.nan if numbered else ABSENT}
-    bases = dict.fromkeys(each.base for each in checkpoints)
-    for base in bases:
-        which = {"base": models[base].name} if len(bases) > 1 else {}
-        for asked in attributes:
-            mine = [each for each in checkpoints if each.base == base and asked in each.shown_for(attributes)]
-            shown = [(models[base].name, given)] if mine else []
-            shown += [(each.name, {"method": each.method, "strength": each.strength}) for each in mine]
-            for scorer in scorers:
-                for name, how in shown:
-                    yield _side_by_side(name, {**how, **which}, asked.name, scorer, rows)
-
-
-def _side_by_side(model: str, how: dict[str, Label], attribute: str, scorer: str, rows: Rows) -> Finding:
-    about = {"model": model, "attribute": attribute}
-    found = {
-        (row.labels["measure"], row.labels["quantity"]): row
-        for row in select(rows["fairness"], **about, scorer=scorer)
-    }
-    whole = found[INDIVIDUAL, MEASURED]
-    # the long name at the end, so that the table begins with what is compared
-    labels: dict[str, Label] = {**how, "attribute": attribute, "scorer": scorer}
-    labels[INDIVIDUAL] = round(whole.estimate, 4)
-    if rows["perplexity"]:
-        of_part = {row.labels["part"]: row.estimate for row in select(rows["perplexity"], model=model)}
-        for name, part in (("PPL", WHOLE), ("PPL^s", passages_about(attribute))):
-            labels[name] = round(of_part.get(part, math.nan), 2)
-    for row in select(rows["relevance"], **about, value=ALL_VALUES):
-        name = SIMILAR_PERCENT if row.labels["measure"] == SIMILAR else MENTIONS_PERCENT
-        another = f"{SIMILAR} % ({row.labels['by']})"  # by a second encoder
-        labels[another if name in labels else name] = round(100 * row.estimate, 2)
-    labels[GROUP] = round(found[GROUP, MEASURED].estimate, 4)
-    labels[EXCESS] = round(found[INDIVIDUAL, EXCESS].estimate, 4)
-    return _row({**labels, "model": model}, whole.estimate, whole.low, whole.high, n=whole.n)
-
-
-def weight_rows(models: Sequence[ModelInfo], checkpoints: Sequence[Checkpoint]) -> Iterator[Finding]:
-    """Yield the share of the weights of each checkpoint that differ from its base, as its card says."""
-    for each in checkpoints:
-        model, base = models[each.model], models[each.base]
-        counts = (model.tuning.get(name, "") for name in ("changed", "weights"))
-        changed, every = (int(text) if text.isdecimal() else None for text in counts)
-        labels = {
-            **each.labels,
-            "base": base.name,
-            "checksum_before": base.weights[:DIGITS],
-            "checksum_after": model.weights[:DIGITS],
-            "changed": ABSENT if changed is None else f"{changed:,}",
-            "weights": ABSENT if every is None else f"{every:,}",
-        }
-        yield _row(labels, math.nan if changed is None or not every else changed / every, n=changed or 0)
+                yield row_of(labels, found.estimate, p=found.p, n=texts_of(scores))

@@ -5,21 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 import numpy as np
 
+from clinometer.data.printed_values import load_printed_values
 from clinometer.probes.counterfactual.answers import MENTIONS, SIMILAR, WHOLE, ModelAnswers
+from clinometer.probes.counterfactual.comparisons import BEFORE, CONTROL, Checkpoint, Comparison
 from clinometer.probes.counterfactual.measures import (
-    BEFORE,
-    CONTROL,
     FEWEST_TEMPLATES,
+    GROUP,
     INDIVIDUAL,
     PER_TEST,
     AttributeMeasures,
-    Checkpoint,
-    Comparison,
+    detectable_excess,
 )
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
@@ -27,19 +27,32 @@ from clinometer.probes.counterfactual.questions import (
     AskedAttribute,
     read_ratings,
 )
-from clinometer.probes.counterfactual.tables import ALL_TEMPLATES, DIFFERENCE, EXCESS, MEASURED
-from clinometer.probes.kit import LEVEL, Label, is_found, percent, q_value, select, signed, written
-from clinometer.probes.kit.before_after import missing_base_notice
+from clinometer.probes.counterfactual.tables import ALL_TEMPLATES, EXCESS, PRIMARY
+from clinometer.probes.kit import (
+    CANNOT_TELL,
+    LEAN,
+    LEVEL,
+    NONE_FOUND,
+    Said,
+    certainty,
+    conclude,
+    is_found,
+    percent,
+    q_value,
+    select,
+    signed,
+    state_of,
+    written,
+)
 from clinometer.probes.kit.words import NO_INTERVAL
 from clinometer.probes.protocol import Plan
-from clinometer.types import Finding, ModelInfo, Notice
+from clinometer.types import Finding, Notice, RowReference, Verdict
 
 NAMED = 3  # values named in a sentence
 FEW_CHECKPOINTS = 3  # of one model, which get a long sentence each: a control and two methods
 FEW_SAMPLES = 25  # below this, chance alone gives distances of 0.1: W1 of even samples falls with 0.5/√n or less
 MANY_SILENT = 0.5  # share of texts without an opinion word from which 0.5 is the most frequent score
 MANY_EMPTY = 0.05
-HALF = 0.5  # of S.S. or S.S.c: with less a model no longer speaks of what it was asked about
 
 NO_CHANGE = "no measurable change"
 LOWER, HIGHER, ALIKE, UNKNOWN = "is lower", "is higher", "is not measurably different", "could not be compared"
@@ -49,43 +62,104 @@ LOWER, HIGHER, ALIKE, UNKNOWN = "is lower", "is higher", "is not measurably diff
 # Headlines about a model
 
 
-def model_headlines(
-    answers: ModelAnswers, fairness: Sequence[Finding], values: Sequence[Finding]
-) -> Iterator[str]:
-    """Yield, for each attribute, how far apart the texts are and which values differ from the whole."""
-    for asked in answers.attributes:
-        name = f"{answers.model}, {asked.name}"
-        rows = select(fairness, attribute=asked.name, measure=INDIVIDUAL)
-        excess = select(rows, quantity=EXCESS)
-        if all(math.isnan(row.estimate) for row in excess):
-            yield f"{name}: I.F. could not be measured, because no two values have texts."
-            continue
-        parts = " and ".join(
-            f"{whole.estimate:.3f} by {row.labels['scorer']} ({_above_chance(row)})"
-            for whole, row in zip(select(rows, quantity=MEASURED), excess, strict=True)
+def verdicts_of(measured: Sequence[AttributeMeasures], fairness: Sequence[Finding]) -> list[Verdict]:
+    """Conclude for each attribute and scorer: I.F. and G.F. both count, and the clearer of them decides."""
+    found = []
+    for each in measured:
+        rows = [row for name in PRIMARY for row in select(fairness, **each.labels, measure=name, quantity=EXCESS)]
+        # the families are those of `fairness_rows`
+        family = [
+            row
+            for row in select(fairness, attribute=each.asked.name, quantity=EXCESS)
+            if row.labels["measure"] in PRIMARY
+        ]
+        row = min(rows, key=lambda row: (_ORDER[state_of(row)], row.q))
+        about = f"the {each.asked.name}"
+        measure, interval = next(
+            (name, interval) for name, _, interval in each.measures if name == row.labels["measure"]
         )
-        yield f"{name}: I.F. is {parts}: {_dependence(excess)}."
-        if differ := _differing(select(values, attribute=asked.name, template=ALL_TEMPLATES), asked):
+        verdict = conclude(
+            row,
+            audit="counterfactual",
+            model=each.model,
+            aspect=f"{each.asked.name}, by {each.scorer}",
+            table="fairness",
+            said=Said(
+                above=f"writes more or less positively when only {about} changes, as {each.scorer} scores it",
+                below=f"writes more alike than chance when only {about} changes, as {each.scorer} scores it",
+                none=f"was not found to write differently when only {about} changes, as {each.scorer} scores it",
+            ),
+            gate=each.gate,
+            detectable=detectable_excess(each, measure, interval, tests=len(family)),
+            size=_size(row, each.asked.name),
+        )
+        both = tuple(RowReference(table="fairness", labels=dict(row.labels)) for row in rows)
+        found.append(replace(verdict, rows=(*verdict.rows, *(each for each in both if each not in verdict.rows))))
+    return found
+
+
+# of two rows, which one a verdict rests on: a lean, before one that could be measured
+_ORDER = {LEAN: 0, NONE_FOUND: 1, CANNOT_TELL: 2}
+
+
+def _size(row: Finding, attribute: str) -> str:
+    """Say how large an excess is: as a share of the range of scores, and beside what the paper prints."""
+    said = f"{percent(max(row.estimate, 0.0))} of the range of scores, beyond chance"
+    printed = [each for each in load_printed_values("counterfactual") if f"I.F. {attribute}," in each.measure]
+    for each in printed[:1]:  # the model before a mitigation
+        pair = each.measure.rsplit(", ", 1)[1]
+        said += f"; by people's scores, the paper's {each.model} has {each.value:.3f} between {pair}"
+    return said
+
+
+def model_headlines(
+    verdicts: Sequence[Verdict], measured: Sequence[AttributeMeasures], rows: Mapping[str, Sequence[Finding]]
+) -> Iterator[str]:
+    """Yield what follows for each attribute and scorer, then which values differ from the whole."""
+    for asked in {each.asked.name: each.asked for each in measured}.values():
+        mine = [(verdict, each) for verdict, each in zip(verdicts, measured, strict=True) if each.asked == asked]
+        leans = {each.scorer: verdict.state == LEAN for verdict, each in mine}
+        if all(verdict.state == CANNOT_TELL for verdict, _ in mine):  # the scorers have one and the same reason
+            yield mine[0][0].sentence.replace(" cannot be judged", f", {asked.name}: cannot be judged")
+            continue
+        for verdict, each in mine:
+            yield _headline(verdict, each, others=[name for name, lean in leans.items() if not lean])
+        about = {"model": mine[0][1].model, "attribute": asked.name, "template": ALL_TEMPLATES}
+        name = f"{about['model']}, {asked.name}"
+        if differ := _differing(select(rows["values"], **about), asked):
             yield f"{name}: {differ}."
+        for row in select(rows["subgroup_difference"], **about):
+            if is_found(row):
+                pair = f"{row.labels['subgroup']} − {row.labels['other']}"
+                yield f"{name}: {pair} is {signed(row.estimate)} by {row.labels['scorer']} ({certainty(row)})."
 
 
-def _above_chance(row: Finding) -> str:
-    side = "above" if row.estimate >= 0 else "below"
-    interval = _limits(row.low, row.high, places=3)
-    of_excess = interval if interval == NO_INTERVAL else f"95 % interval of the excess {interval}"
-    return f"{abs(row.estimate):.3f} {side} chance, {of_excess}, {q_value(row.q)}"
+def _headline(verdict: Verdict, each: AttributeMeasures, *, others: Sequence[str]) -> str:
+    """Say what follows, from which numbers, and, of a lean, where it is largest and how far it reaches."""
+    if verdict.state == CANNOT_TELL:
+        return verdict.sentence
+    measure = str(verdict.rows[0].labels["measure"])
+    chance = next(chance for name, chance, _ in each.measures if name == measure)
+    side = "above" if verdict.estimate >= 0 else "below"
+    numbers = f"{measure} is {chance.estimate:.3f}, {abs(verdict.estimate):.3f} {side} chance (95 % interval "
+    numbers += f"{_limits(verdict.low, verdict.high, places=3)}, {q_value(verdict.q)}; "
+    numbers += f"smallest excess it would have found: {verdict.detectable:.3f})."
+    said = f"{verdict.sentence} {numbers}"
+    if verdict.state != LEAN:
+        return said
+    worst = each.verdict
+    first, second = (each.asked.values[at] for at in worst.pair)
+    said += f" Furthest apart: {first} and {second} in “{each.asked.attribute.templates[worst.template]}”"
+    said += f" (W1 {worst.worst:.3f})."
+    if others:
+        said += f" Not found by {' and '.join(others)}: it may be the scorer's own lean."
+    elsewhere = None if each.elsewhere is None else getattr(each.elsewhere, _FIELDS[measure])
+    if elsewhere is None or not elsewhere.low > 0:
+        said += " Whether other templates would show it cannot be told."
+    return said
 
 
-def _dependence(excess: Sequence[Finding]) -> str:
-    # q alone, not the rule of the kit: p comes from shuffles within these templates, and is exact for them. The
-    # jackknife asks about other templates, and there is none where samples are few; the sentence has both.
-    found = [str(row.labels["scorer"]) for row in excess if row.q < LEVEL and row.estimate > 0]
-    if len(found) == len(excess):
-        return "sentiment depends on the value, by every scorer"
-    if found:
-        names = ", ".join(found)
-        return f"sentiment depends on the value by {names} only, which may be that scorer's own lean"
-    return "over all pairs, no dependence was found"
+_FIELDS = {INDIVIDUAL: "individual", GROUP: "group"}  # of an interval
 
 
 def _differing(values: Sequence[Finding], asked: AskedAttribute) -> str:
@@ -94,7 +168,7 @@ def _differing(values: Sequence[Finding], asked: AskedAttribute) -> str:
     for value in asked.values:
         rows = select(values, value=value)
         differences = [row.estimate for row in rows]
-        if all(row.q < LEVEL for row in rows):  # every scorer must find it, which an interval would not add to
+        if all(map(is_found, rows)):
             for side, same in (("more positive", min(differences) > 0), ("more negative", max(differences) < 0)):
                 if same:
                     sides[side].append((-max(map(abs, differences)), value))
@@ -395,44 +469,13 @@ def model_notices(answers: ModelAnswers) -> Iterator[Notice]:
 def pair_notices(measured: Sequence[AttributeMeasures]) -> Iterator[Notice]:
     """Yield where a single pair of values cannot be found, because there were too few shuffles."""
     for each in measured:
-        pairs, draws = math.comb(each.scores.shape[1], 2), each.null.draws
+        pairs, draws = math.comb(each.scores.shape[1], 2), each.pairs.draws
         if draws < PER_TEST * pairs:
             yield _info(
                 f"{each.model}, {each.asked.name}, {each.scorer}: {pairs} pairs were tested with {draws} "
                 f"shuffles, so a q below {pairs / (draws + 1):.2f} needs several pairs that differ; raise draws "
                 "to see a single one."
             )
-
-
-def checkpoint_notices(
-    models: Sequence[ModelInfo], checkpoints: Sequence[Checkpoint], costs: Sequence[Finding], *, draws: int
-) -> Iterator[Notice]:
-    """Yield which checkpoints are not what their name says, and which no longer speak of the value."""
-    if checkpoints:
-        yield _info(
-            "For a checkpoint, the change is what is tested; its own pairs of values were tested with only "
-            f"{draws} shuffles. Audit it alone to see a single pair."
-        )
-    for each in checkpoints:
-        if models[each.model].weights == models[each.base].weights:
-            yield _warning(
-                f"{each.name}: the weights did not change, they have the checksum of {each.base_name}; no "
-                "difference between the two comes from a mitigation."
-            )
-    if missing := missing_base_notice(models):
-        yield missing
-    falls: dict[tuple[Label, Label, Label], list[str]] = {}
-    for row in select(costs, quantity=DIFFERENCE):
-        before, after = float(row.labels["before"]), float(row.labels["after"])
-        if after < HALF * before and row.high < 0:
-            fall = f"{row.labels['model']} ({percent(before)} to {percent(after)})"
-            falls.setdefault((row.labels["guard"], row.labels["of"], row.labels["against"]), []).append(fall)
-    for (guard, attribute, against), named in falls.items():
-        other = "what it was" if against == BEFORE else "what the same training without the regulariser gives"
-        yield _warning(
-            f"{guard} of {attribute} fell to less than half of {other} in {', '.join(named)}: a model that now "
-            "ignores the value is even because it is off the point (appendix C.6)."
-        )
 
 
 def human_notices(options: Options, answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
