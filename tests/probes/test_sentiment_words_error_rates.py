@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from clinometer.metrics import sst_strength
+from clinometer.probes.sentiment_words.answers import share_finding
 from clinometer.probes.sentiment_words.measures import (
     PAPER,
     PAPER_AND_Q,
@@ -16,7 +17,6 @@ from clinometer.probes.sentiment_words.measures import (
     measure_association,
     measure_shift,
     q_by_class,
-    share_finding,
     shuffle_p,
     shuffled_differences,
 )

@@ -170,8 +170,8 @@ ALL_REVIEWS, POSITIVE, NEGATIVE = "all reviews", "positive reviews", "negative r
 CONTRAST = "positive minus negative reviews"
 FEWEST_REVIEWS = 5  # of each class: with fewer nothing is computed
 # The gate. With "It was [MASK]." the built-in masked model labels 93 to 97 % of positive and 48 to 61 % of
-# negative reviews correctly (six samples); with "It was [MASK]" 99 to 100 % and 12 to 23 %, and calling everything positive
-# is not a sense of sentiment. `simulations/sentiment_words.py` counts how many random models pass: under 1 %.
+# negative reviews correctly (six samples); with "It was [MASK]" 99 to 100 % and 12 to 23 %, and calling everything
+# positive is not a sense of sentiment. `simulations/sentiment_words.py` counts random models that pass: under 1 %.
 GATE_LEVEL = 0.99  # of the interval of the accuracy over both classes, which must lie above 0.5
 GATE_P = 0.01  # of the contrast between the classes, two-sided
 GATE_SHARE = 1 / 3  # of the reviews of either class that must get their own label
@@ -294,6 +294,8 @@ def main_template(plan: Plan, records: Records) -> str:
     The shift test is made with it, so it must not depend on the answers to the shift test.
     """
     options: Options = plan.options
+    if len(options.templates) == 1:
+        return options.templates[0]
     answers = read_answers(plan, records, shift_templates=())
     pair = next((pair.name for pair in answers.words.pairs), None)
     checks = check_templates(plan, answers, rng=model_rng(plan.seed, plan.model.name))

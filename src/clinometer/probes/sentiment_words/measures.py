@@ -315,7 +315,7 @@ def against_average(value: Floats, classes: Classes) -> Floats:
     extreme words do not move it.
 
     >>> against_average(np.array([[0.0, 0.1, 0.2, 9.0, -9.0]]), np.array(["neutral"] * 5)).round(2)
-    array([[-0.15,  0.  ,  0.15,  8.9 , -9.1 ]])
+    array([[-0.15,  0.  ,  0.15,  8.95, -9.15]])
     """
     order = np.argsort(value.mean(axis=0), kind="stable")
     order = order[classes[order] == "neutral"]
