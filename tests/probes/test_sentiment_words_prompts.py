@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -145,7 +146,9 @@ def test_a_neutral_file_is_joined_to_the_printed_words(tmp_path):
 def test_the_shift_test_uses_the_first_template_that_shows_sentiment(tmp_path, first, second, main):
     templates = ("It was [MASK]", "It was [MASK].")
     reviews = write_reviews(tmp_path / "many.csv", per_class=60)
+    words = write_words(tmp_path / "sensed.csv", neutral=3)
     plan = small(tmp_path, templates=templates, reviews_file=reviews, reviews_per_class=60)
+    plan = replace(plan, options=replace(plan.options, words_file=words))
     fakes = (FakeSentiment(sense=first, seed=3), FakeSentiment(sense=second, seed=3))
     records = ask_sentiment(PROBE, plan, lambda request: fakes[request.text.endswith(".")](request))
     asked = PROBE.questions(Stage(name="shift"), plan, records)

@@ -52,7 +52,10 @@ RULES = (PAPER, PAPER_AND_Q)
 # of one K: both accuracies move, and in opposite directions; the paper does not say by which rule Table 2 counts
 OPPOSITE = "opposite signs"
 SHUFFLES = 199  # of the labels, to see how many words chance calls biased: p can then get down to 0.005
-_FEWEST_DRAWS = 9_999
+FEWEST_DRAWS = 9_999
+# the log-probabilities of a word may spread so many times as widely in one class of reviews as in the other:
+# beyond that, few extreme reviews decide which mean is larger, and neither test nor interval keeps its level
+MOST_UNEQUAL = 1.5
 _SHUFFLED_AT_ONCE = 4_000_000  # labels held at a time, so that memory stays flat
 _TIE = 1e-9  # relative: two sums of the same numbers in another order are equal
 
@@ -109,7 +112,7 @@ def draws_for(tests: int) -> int:
 
     The smallest p, times the words, times the two primary questions, must be below 0.05: one word can lean alone.
     """
-    return max(_FEWEST_DRAWS, 50 * tests)
+    return max(FEWEST_DRAWS, 50 * tests)
 
 
 # ---- the association test
@@ -120,6 +123,7 @@ class Association:
     """What the association test says of every word."""
 
     effect: WordScores  # (words,), in standard deviations
+    comparable: Bools  # (words,): whether its probabilities spread about as widely in both classes
     polarity: Mapping[float, Ints]  # m -> (words,)
 
 
@@ -152,7 +156,11 @@ def measure_association(
         low[varies], high[varies] = interval.low, interval.high
     p = shuffle_p(shuffled, class_difference(probability, positive))
     n = np.full(effect.shape, len(probability), dtype=np.int64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spreads = [np.log(part).std(axis=0) for part in (first, second)]
+        unequal = np.maximum(*spreads) / np.minimum(*spreads)
     return Association(
+        comparable=unequal <= MOST_UNEQUAL,
         effect=WordScores(
             numbers=Numbers(estimate=effect, low=low, high=high, p=p, n=n), q=q_by_class(p, classes)
         ),

@@ -20,6 +20,7 @@ from clinometer.probes.kit import (
     with_q,
     written,
 )
+from clinometer.probes.sentiment_words.answers import Bools
 from clinometer.probes.sentiment_words.comparisons import at_m, published_share, with_one_template
 from clinometer.probes.sentiment_words.measures import (
     ASSOCIATION,
@@ -42,26 +43,35 @@ def lean_rows(measures: ModelMeasures) -> list[Finding]:
     """
     answers, found = measures.answers, measures.main_shift
     association = measures.associations.get(measures.main_template)
-    rows = [_lean_row(measures, AFTER, "", answers.words.tested, association and association.effect)]
+    rows = [_lean_row(measures, AFTER, "", answers.words.tested, None, None)]
+    if association is not None:
+        judged = association.effect, association.comparable
+        rows = [_lean_row(measures, AFTER, "", answers.words.tested, *judged)]
     if measures.options.shift_words != "none":
         scores = found and found.relative_graded
-        rows.append(_lean_row(measures, APPENDED, measures.main_pair or "", answers.words.shift, scores))
+        rows.append(_lean_row(measures, APPENDED, measures.main_pair or "", answers.words.shift, scores, None))
     return with_q(rows)
 
 
 def _lean_row(
-    measures: ModelMeasures, aspect: str, pair: str, words: Sequence[str], scores: WordScores | None
+    measures: ModelMeasures,
+    aspect: str,
+    pair: str,
+    words: Sequence[str],
+    scores: WordScores | None,
+    comparable: Bools | None,
 ) -> Finding:
     labels: dict[str, Label] = {"model": measures.model, "aspect": aspect, "before": ""}
     labels |= {"template": measures.main_template, "labels": pair}
     listed_as = measures.answers.words.listed_as
-    # without an interval nothing can be said of a word: its probability never varies, or it is the only one
     places = [
         at
         for at, word in enumerate(words)
         if scores is not None
         and listed_as[word] == "neutral"
-        and not np.isnan(scores.numbers.finding((at,), {}).low)
+        # without an interval nothing can be said of a word: its probability never varies, or it is the only one
+        and not math.isnan(scores.finding((at,), {}).low)
+        and (comparable is None or comparable[at])
     ]
     if scores is None or not places:
         labels |= {"word": "", "positive": 0, "negative": 0, "of": 0, "detectable": math.nan}
@@ -110,6 +120,8 @@ def verdicts(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> It
             reasons = ["nothing was measured"]
         elif labels["aspect"] == APPENDED and not measures.shifts:
             reasons = ["it does not have the label words as one token each"]
+        elif not labels["of"]:
+            reasons = reasons or ["no neutral word can be compared between positive and negative reviews"]
         said, size = _said(row, measures)
         yield conclude(
             row,
