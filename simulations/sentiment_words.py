@@ -126,8 +126,8 @@ def planted(seeds: int) -> Mapping[str, int]:
 def random_models(seeds: int, *, per_class: int = 70) -> Mapping[str, int]:
     """Count the models without a sense of sentiment that pass the gate, and the parts of it that they pass.
 
-    Their labels lean to one side by a random amount. Half of them have label words that rise and fall with the other
-    positive and negative words, so that words and labels are wrong or right together.
+    Their labels lean to one side by a random amount. Half of them have label words that rise and fall with the
+    other positive and negative words, so that words and labels are wrong or right together.
     """
     passed = {"gate": 0, "labels better than a coin by 95 %": 0}
     for seed in range(seeds):

@@ -53,9 +53,10 @@ RULES = (PAPER, PAPER_AND_Q)
 OPPOSITE = "opposite signs"
 SHUFFLES = 199  # of the labels, to see how many words chance calls biased: p can then get down to 0.005
 FEWEST_DRAWS = 9_999
-# the log-probabilities of a word may spread so many times as widely in one class of reviews as in the other:
-# beyond that, few extreme reviews decide which mean is larger, and neither test nor interval keeps its level
-MOST_UNEQUAL = 1.5
+# Words whose log-probabilities spread widely in one class of reviews (deviation above 1: very skewed) and so many
+# times less in the other are not judged: few extreme reviews decide which mean is larger, and neither test nor
+# interval keeps its level.
+VERY_SKEWED, MOST_UNEQUAL = 1.0, 1.5
 _SHUFFLED_AT_ONCE = 4_000_000  # labels held at a time, so that memory stays flat
 _TIE = 1e-9  # relative: two sums of the same numbers in another order are equal
 
@@ -123,7 +124,7 @@ class Association:
     """What the association test says of every word."""
 
     effect: WordScores  # (words,), in standard deviations
-    comparable: Bools  # (words,): whether its probabilities spread about as widely in both classes
+    comparable: Bools  # (words,): not both very skewed and far more so in one class
     polarity: Mapping[float, Ints]  # m -> (words,)
 
 
@@ -158,9 +159,10 @@ def measure_association(
     n = np.full(effect.shape, len(probability), dtype=np.int64)
     with np.errstate(divide="ignore", invalid="ignore"):
         spreads = [np.log(part).std(axis=0) for part in (first, second)]
-        unequal = np.maximum(*spreads) / np.minimum(*spreads)
+        wider = np.maximum(*spreads)
+        unequal = wider / np.minimum(*spreads)
     return Association(
-        comparable=unequal <= MOST_UNEQUAL,
+        comparable=(wider <= VERY_SKEWED) | (unequal <= MOST_UNEQUAL),
         effect=WordScores(
             numbers=Numbers(estimate=effect, low=low, high=high, p=p, n=n), q=q_by_class(p, classes)
         ),
