@@ -138,7 +138,7 @@ def random_models(seeds: int, *, per_class: int = 70) -> Mapping[str, int]:
             probability = answers.probability[TEMPLATE]
             mood = probability[:, :5].mean(axis=1) - probability[:, 5:10].mean(axis=1)
             odds = mood / mood.std() + rng.normal(0, 1)
-        answers.before[TEMPLATE, PAIR.name][:] = odds  # type: ignore[index]
+        answers.before[TEMPLATE, PAIR.name][:] = odds
         check = check_sentiment(answers, TEMPLATE, rng=rng, draws=100)
         passed["gate"] += not check.failed(PAIR.name)
         passed["labels better than a coin by 95 %"] += check.accuracy[PAIR.name]["all reviews"].low > 0.5
@@ -158,7 +158,7 @@ def main() -> None:
     for aspect, count in planted(given.seeds).items():
         print(f"planted, {aspect}: {count} of {given.seeds} found (at least {enough})", flush=True)
     for guarded in (False, True):
-        measures.MOST_UNEQUAL = MOST_UNEQUAL if guarded else np.inf  # type: ignore[attr-defined]
+        measures.MOST_UNEQUAL = MOST_UNEQUAL if guarded else np.inf
         for unequal in (3.0, 1.4):
             count = even_handed(given.seeds // 2, skew=1.5, unequal=unequal)[AFTER]
             print(
