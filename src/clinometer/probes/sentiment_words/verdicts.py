@@ -43,12 +43,10 @@ def lean_rows(measures: ModelMeasures) -> list[Finding]:
     """
     answers, found = measures.answers, measures.main_shift
     association = measures.associations.get(measures.main_template)
-    rows = [_lean_row(measures, AFTER, "", answers.words.tested, None, None)]
-    if association is not None:
-        judged = association.effect, association.comparable
-        rows = [_lean_row(measures, AFTER, "", answers.words.tested, *judged)]
+    judged = (None, None) if association is None else (association.effect, association.comparable)
+    rows = [_lean_row(measures, AFTER, "", answers.words.tested, *judged)]
     if measures.options.shift_words != "none":
-        scores = found and found.relative_graded
+        scores = None if found is None else found.relative_graded
         rows.append(_lean_row(measures, APPENDED, measures.main_pair or "", answers.words.shift, scores, None))
     return with_q(rows)
 
