@@ -4,14 +4,13 @@ import dataclasses
 import math
 from statistics import NormalDist
 
-import numpy as np
 import pytest
 from fake_records import MemoryRecords, fake_model, plan_for
 from fake_sentiment import FakeSentiment, ask_sentiment, row_of, rows_of, write_reviews, write_words
 
 from clinometer.probes.kit import CANNOT_TELL, NONE_FOUND
 from clinometer.probes.sentiment_words import PROBE
-from clinometer.probes.sentiment_words.measures import PAPER, PAPER_AND_Q, against_average
+from clinometer.probes.sentiment_words.measures import PAPER, PAPER_AND_Q
 from clinometer.probes.sentiment_words.verdicts import AFTER, TUNED
 from clinometer.types import WordAnswer
 
@@ -371,13 +370,6 @@ def test_a_class_without_a_single_word_leaves_nothing_to_measure(files, listed):
     assert findings.headlines == ("fake cannot be judged: nothing was measured.",)
     assert [verdict.state for verdict in findings.verdicts] == [CANNOT_TELL] * 2
     assert any("a positive, a negative and a neutral word" in notice.text for notice in findings.notices)
-
-
-def test_a_single_neutral_word_has_no_average_to_be_set_against():
-    values = np.array([[1.0, 2.0], [3.0, 4.0]])
-    found = against_average(values, np.array(["neutral", "positive"]))
-    assert np.isnan(found[:, 0]).all()
-    assert found[:, 1] == pytest.approx(np.ones(2))
 
 
 def test_a_model_that_calls_nearly_everything_positive_is_told_to_have_a_ceiling(files):
