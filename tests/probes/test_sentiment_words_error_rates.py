@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 from clinometer.metrics import sst_strength
+from clinometer.probes.sentiment_words.answers import share_finding
 from clinometer.probes.sentiment_words.measures import (
     PAPER,
     PAPER_AND_Q,
+    against_average,
     chance_p,
     chance_shares,
     class_difference,
     measure_association,
     measure_shift,
     q_by_class,
-    share_finding,
     shuffle_p,
     shuffled_differences,
 )
@@ -187,3 +188,10 @@ def test_wilson_intervals(count, n, low, high):
     found = share_finding(count, n, {})
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-5)
     assert np.isnan(share_finding(0, 0, {}).estimate)
+
+
+def test_a_single_neutral_word_has_no_average_to_be_set_against():
+    values = np.array([[1.0, 2.0], [3.0, 4.0]])
+    found = against_average(values, np.array(["neutral", "positive"]))
+    assert np.isnan(found[:, 0]).all()
+    assert found[:, 1] == pytest.approx(np.ones(2))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -109,7 +110,8 @@ def test_words_that_are_not_one_token_are_dropped_and_named(tmp_path):
     assert words.used == {"positive": ("yay",), "negative": words.used["negative"], "neutral": ("tea",)}
     assert [each.word for each in words.dropped["neutral"]] == ["cup"]
     assert words.scorable == {"positive": 1, "negative": 2, "neutral": 1}
-    assert "cup" not in {item.tags["word"] for item in PROBE.questions(Stage(name="shift"), plan, records)}
+    # the shift test only appends a word, so it may have several tokens
+    assert {item.tags["word"] for item in PROBE.questions(Stage(name="shift"), plan, records)} == {"cup", "tea"}
 
 
 def test_a_list_of_all_words_goes_before_a_neutral_file_and_says_so(tmp_path):
@@ -121,6 +123,36 @@ def test_a_list_of_all_words_goes_before_a_neutral_file_and_says_so(tmp_path):
     assert any(
         "'added.txt'" in notice.text and "not used" in notice.text for notice in general_notices(plan.options, 0)
     )
+
+
+def test_a_neutral_file_is_joined_to_the_printed_words(tmp_path):
+    added = tmp_path / "added.txt"
+    added.write_text("spoon\nfork\ndeadly\n")  # "deadly" is printed
+    options = Options(neutral_file=str(added))
+    printed = [each.word for each in load_neutral_words()]
+    neutral = [each.word for each in options.listed_words()["neutral"]]
+    assert neutral == [*printed, "spoon", "fork"]
+    # the printed ones are taken first, whatever the seed
+    for seed in range(3):
+        order = [each.word for each in candidates(options, seed=seed)["neutral"]]
+        assert set(order[: len(printed)]) == set(printed)
+        assert set(order[len(printed) :]) == {"spoon", "fork"}
+    assert any(
+        "printed in the paper's tables" in n.text and "'added.txt'" in n.text for n in general_notices(options, 0)
+    )
+
+
+@pytest.mark.parametrize(("first", "second", "main"), [(1.0, 1.0, 0), (0.0, 1.0, 1), (0.0, 0.0, 0)])
+def test_the_shift_test_uses_the_first_template_that_shows_sentiment(tmp_path, first, second, main):
+    templates = ("It was [MASK]", "It was [MASK].")
+    reviews = write_reviews(tmp_path / "many.csv", per_class=60)
+    words = write_words(tmp_path / "sensed.csv", neutral=3)
+    plan = small(tmp_path, templates=templates, reviews_file=reviews, reviews_per_class=60)
+    plan = replace(plan, options=replace(plan.options, words_file=words))
+    fakes = (FakeSentiment(sense=first, seed=3), FakeSentiment(sense=second, seed=3))
+    records = ask_sentiment(PROBE, plan, lambda request: fakes[request.text.endswith(".")](request))
+    asked = PROBE.questions(Stage(name="shift"), plan, records)
+    assert {item.tags["template"] for item in asked} == {templates[main]}
 
 
 def test_words_behind_the_last_that_is_used_are_not_called_dropped(tmp_path):
@@ -209,7 +241,9 @@ def test_profiles_are_valid_options_and_the_paper_profile_is_the_papers():
     paper = options["paper"]
     assert (paper.words_per_class, paper.reviews_per_class, paper.longest_review) == (400, 2000, 0)
     assert (paper.ms, paper.ks, paper.shift_words_limit) == ((0.5, 1.0, 1.5), (5, 10, 15), 0)
-    assert (paper.main_template, paper.main_m, paper.pairs[0].name) == ("It was [MASK]", 1.0, "great/terrible")
+    assert (paper.templates, paper.main_m, paper.pairs[0].name) == (("It was [MASK]",), 1.0, "great/terrible")
+    for name in ("quick", "standard"):
+        assert options[name].templates == ("It was [MASK]", "It was [MASK].")
     given = build(Options, {"ms": [2, 1], "ks": [7, 3]}, where="options")
     assert (given.ms, given.ks) == ((1.0, 2.0), (3, 7))  # sorted, so that the main m is the middle one
 

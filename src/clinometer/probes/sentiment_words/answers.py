@@ -1,23 +1,36 @@
-"""The answers of one model as arrays, read in parts: a run may hold millions of them."""
+"""The answers of one model as arrays, read in parts, and whether they show a sense of sentiment.
+
+What a run never asked is left out, so that a run of an earlier release, which asked about fewer words or
+templates, can still be read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from clinometer.probes.kit import Floats, Ints
+from clinometer.probes.kit import Floats, Ints, Label, model_rng, percent
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.sentiment_words.options import Options
 from clinometer.probes.sentiment_words.questions import ModelWords, choose_words
+from clinometer.stats import (
+    cluster_bootstrap,
+    share_interval,
+    sign_flip_test,
+    two_group_bootstrap,
+    two_group_permutation,
+)
+from clinometer.types import Finding
 
 Bools = NDArray[np.bool_]
 Classes = NDArray[np.str_]  # positive, negative or neutral, word by word
-Labels = NDArray[np.int8]  # 1 positive, 0 negative, or
-MISSING = -1  # an answer that is not a number
+Labels = NDArray[np.int8]  # 1 positive, 0 negative
+Odds = NDArray[np.float32]  # log P(positive label word) − log P(negative one)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +41,8 @@ class ModelAnswers:
     positive: Bools  # (reviews,): whether a review is positive
     source: NDArray[np.str_]  # (reviews,)
     probability: Mapping[str, Floats]  # template -> (reviews, tested words)
-    before: Mapping[tuple[str, str], Labels]  # template, pair -> (reviews,)
-    after: Mapping[tuple[str, str], Labels]  # template, pair -> (shift words, ks, reviews)
+    before: Mapping[tuple[str, str], Odds]  # template, pair -> (reviews,)
+    after: Mapping[tuple[str, str], Odds]  # template, pair -> (shift words, ks, reviews)
     left_out: int  # reviews with an answer that is not a number
 
     @property
@@ -43,86 +56,101 @@ class ModelAnswers:
         return self._classes(self.words.shift)
 
     def _classes(self, words: tuple[str, ...]) -> Classes:
-        label_of = self.words.label_of
-        return np.array([label_of[word] for word in words], dtype=np.str_)
+        return np.array([self.words.listed_as[word] for word in words], dtype=np.str_)
 
 
-def read_answers(plan: Plan, records: Records) -> ModelAnswers:
-    """Read the records of the stages "association" and "shift"."""
-    options: Options = plan.options
+def labels_of(odds: Odds) -> Labels:
+    """Return 1 where the positive label word is the more probable one, else 0 (so also for equal ones)."""
+    labels: Labels = (odds > 0).astype(np.int8)
+    return labels
+
+
+def read_answers(plan: Plan, records: Records, *, shift_templates: Sequence[str]) -> ModelAnswers:
+    """Read the records of the stages "association" and, unless no template is named, "shift"."""
     words = choose_words(plan, records)
-    reviews = options.chosen_reviews(plan.seed)
+    reviews = plan.options.chosen_reviews(plan.seed)
     logprobs = _read_association(plan, records, words, len(reviews))
     place = {word: column for column, word in enumerate(words.asked)}
     tested = [place[word] for word in words.tested]
     before = {}
-    for template in options.templates:
+    for template, array in logprobs.items():
         for pair in words.pairs:
-            scores = logprobs[template][:, [place[pair.positive], place[pair.negative]]]
-            before[template, pair.name] = _preferred(scores)
-    after = _read_shift(plan, records, words, len(reviews)) if words.shift else {}
+            before[template, pair.name] = _odds(array[:, [place[pair.positive], place[pair.negative]]])
+    after: dict[tuple[str, str], Odds] = {}
+    if words.shift and shift_templates:
+        appended, after = _read_shift(plan, records, words, shift_templates, len(reviews))
+        words = replace(words, shift=appended)
 
     complete = np.ones(len(reviews), dtype=np.bool_)
     for array in logprobs.values():
         complete &= ~np.isnan(array).any(axis=1)
-    for labels in after.values():
-        complete &= (labels != MISSING).all(axis=(0, 1))
+    for odds in after.values():
+        complete &= ~np.isnan(odds).any(axis=(0, 1))
     return ModelAnswers(
         words=words,
         positive=np.array([review.label == "positive" for review in reviews])[complete],
         source=np.array([review.source for review in reviews], dtype=np.str_)[complete],
         probability={name: np.exp(array[complete][:, tested]) for name, array in logprobs.items()},
-        before={key: labels[complete] for key, labels in before.items()},
-        after={key: labels if complete.all() else labels[..., complete] for key, labels in after.items()},
+        before={key: odds[complete] for key, odds in before.items()},
+        after={key: odds if complete.all() else odds[..., complete] for key, odds in after.items()},
         left_out=int((~complete).sum()),
     )
 
 
 def _read_association(plan: Plan, records: Records, words: ModelWords, reviews: int) -> dict[str, Floats]:
-    found = {template: np.full((reviews, len(words.asked)), np.nan) for template in plan.options.templates}
+    options: Options = plan.options
+    found: dict[str, Floats] = {}
     columns = ("tag_template", "tag_review", "got_logprobs")
     for batch in records.batches(model=plan.model.name, stage="association", columns=columns):
         templates = batch["tag_template"].to_numpy()
         rows = batch["tag_review"].to_numpy()
         logprobs = _matrix(batch["got_logprobs"], len(words.asked))
-        for template, array in found.items():
+        for template in np.unique(templates):
             chosen = templates == template
+            array = found.setdefault(str(template), np.full((reviews, len(words.asked)), np.nan))
             array[rows[chosen]] = logprobs[chosen]
-    return found
+    return {template: found[template] for template in options.templates if template in found}
 
 
-def _read_shift(plan: Plan, records: Records, words: ModelWords, reviews: int) -> dict[tuple[str, str], Labels]:
+def _read_shift(
+    plan: Plan, records: Records, words: ModelWords, templates: Sequence[str], reviews: int
+) -> tuple[tuple[str, ...], dict[tuple[str, str], Odds]]:
+    """Return the words that were appended, and the log-odds after them."""
     options: Options = plan.options
-    templates = options.asked_shift_templates
     shape = (len(words.shift), len(options.ks), reviews)
     found = {
-        (template, pair.name): np.full(shape, MISSING, dtype=np.int8)
+        (template, pair.name): np.full(shape, np.nan, dtype=np.float32)
         for template in templates
         for pair in words.pairs
     }
     place = {word: column for column, word in enumerate(words.label_words)}
+    was_asked = np.zeros(len(words.shift), dtype=np.bool_)
     columns = ("tag_template", "tag_word", "tag_k", "tag_review", "got_logprobs")
-    for batch in records.batches(model=plan.model.name, stage="shift", columns=columns):
+    for every in records.batches(model=plan.model.name, stage="shift", columns=columns):
+        batch = every.filter(pl.col("tag_word").is_in(words.shift), pl.col("tag_template").is_in(templates))
         where = (
             _places(batch["tag_word"], words.shift),
             _places(batch["tag_k"], options.ks),
             batch["tag_review"].to_numpy(),
         )
-        template_of = _places(batch["tag_template"], templates)
+        was_asked[where[0]] = True
+        template_of = _places(batch["tag_template"], tuple(templates))
         logprobs = _matrix(batch["got_logprobs"], len(place))
         for pair in words.pairs:
-            labels = _preferred(logprobs[:, [place[pair.positive], place[pair.negative]]])
+            odds = _odds(logprobs[:, [place[pair.positive], place[pair.negative]]])
             for number, template in enumerate(templates):
                 chosen = template_of == number
-                found[template, pair.name][tuple(axis[chosen] for axis in where)] = labels[chosen]
-    return found
+                found[template, pair.name][tuple(axis[chosen] for axis in where)] = odds[chosen]
+    appended = tuple(word for word, asked in zip(words.shift, was_asked, strict=True) if asked)
+    if not appended:
+        return (), {}
+    return appended, found if was_asked.all() else {key: odds[was_asked] for key, odds in found.items()}
 
 
-def _preferred(logprobs: Floats) -> Labels:
-    """Return 1 where the first of two words is more probable, else 0 (so also for equal ones): (n, 2) -> (n,)."""
-    labels: Labels = (logprobs[:, 0] > logprobs[:, 1]).astype(np.int8)
-    labels[np.isnan(logprobs).any(axis=1)] = MISSING
-    return labels
+def _odds(logprobs: Floats) -> Odds:
+    """Return the log-odds of the first of two words: (n, 2) -> (n,)."""
+    odds: Odds = (logprobs[:, 0] - logprobs[:, 1]).astype(np.float32)
+    return odds
 
 
 def _matrix(column: pl.Series, width: int) -> Floats:
@@ -134,3 +162,150 @@ def _places(column: pl.Series, values: tuple[str, ...] | tuple[int, ...]) -> Int
     """Return the place of each value of a column among the given ones."""
     places = column.replace_strict(pl.Series(values), pl.Series(range(len(values))), return_dtype=pl.Int64)
     return places.to_numpy()
+
+
+# ---- whether the model senses sentiment: the gate
+
+ALL_REVIEWS, POSITIVE, NEGATIVE = "all reviews", "positive reviews", "negative reviews"
+CONTRAST = "positive minus negative reviews"
+FEWEST_REVIEWS = 5  # of each class: with fewer nothing is computed
+# The gate. With "It was [MASK]." the built-in masked model labels 93 to 97 % of positive and 48 to 61 % of
+# negative reviews correctly (six samples); with "It was [MASK]" 99 to 100 % and 12 to 23 %, and calling everything
+# positive is not a sense of sentiment. `simulations/sentiment_words.py` counts random models that pass: under 1 %.
+GATE_LEVEL = 0.99  # of the interval of the accuracy over both classes, which must lie above 0.5
+GATE_P = 0.01  # of the contrast between the classes, two-sided
+GATE_SHARE = 1 / 3  # of the reviews of either class that must get their own label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentimentCheck:
+    """Whether the model's words and labels follow the reviews, with one template (§4.2)."""
+
+    difference: Floats  # (reviews,): mean probability of positive minus that of negative words (Figures 3 and 4)
+    means: Mapping[str, Finding]  # of both classes of reviews, and between them
+    accuracy: Mapping[
+        str, Mapping[str, Finding]
+    ]  # pair -> share of reviews that get their label, by class and "all"
+
+    def failed(self, pair: str | None) -> str:
+        """Return why single words cannot be interpreted with a pair of label words; "" if they can."""
+        contrast = self.means[CONTRAST]
+        if not (contrast.estimate > 0 and contrast.p < GATE_P):
+            return "positive reviews do not make positive words likelier than negative reviews do"
+        if pair is None:
+            return ""
+        every, *classes = (self.accuracy[pair][name] for name in (ALL_REVIEWS, POSITIVE, NEGATIVE))
+        for name, found in zip((POSITIVE, NEGATIVE), classes, strict=True):
+            if found.estimate < GATE_SHARE:
+                return f"it labels {percent(found.estimate, 0)} of {name} correctly; a third is needed"
+        if not share_interval(every.estimate, every.n, level=GATE_LEVEL).low > 0.5:
+            return f"it labels {percent(every.estimate, 0)} of the reviews correctly, which a coin might do"
+        return ""
+
+
+def check_sentiment(
+    answers: ModelAnswers, template: str, *, rng: np.random.Generator, draws: int
+) -> SentimentCheck:
+    """Compare the model's words and labels with the labels of the reviews."""
+    probability, classes = answers.probability[template], answers.classes
+    good, bad = (probability[:, classes == label].mean(axis=1) for label in ("positive", "negative"))
+    difference = good - bad
+    first, second = difference[answers.positive], difference[~answers.positive]
+    means = {}
+    for name, values in ((POSITIVE, first), (NEGATIVE, second)):
+        interval = cluster_bootstrap(values, rng=rng, draws=draws)
+        means[name] = Finding(
+            labels={},
+            estimate=float(interval.estimate),
+            low=float(interval.low),
+            high=float(interval.high),
+            p=float(sign_flip_test(values, rng=rng).p),
+            n=len(values),
+        )
+    between = two_group_bootstrap(first, second, rng=rng, draws=draws)
+    means[CONTRAST] = Finding(
+        labels={},
+        estimate=float(first.mean() - second.mean()),
+        low=float(between.low),
+        high=float(between.high),
+        p=float(two_group_permutation(first, second, rng=rng).p),
+        n=len(difference),
+    )
+    return SentimentCheck(
+        difference=difference,
+        means=means,
+        accuracy={
+            pair.name: {
+                name: accuracy_finding(answers, template, pair.name, chosen, {})
+                for name, chosen in review_classes(answers).items()
+            }
+            for pair in answers.words.pairs
+        },
+    )
+
+
+def review_classes(answers: ModelAnswers) -> Mapping[str, Bools]:
+    """Return which reviews belong to each class, and to both."""
+    everything = np.ones(len(answers.positive), dtype=np.bool_)
+    return {ALL_REVIEWS: everything, POSITIVE: answers.positive, NEGATIVE: ~answers.positive}
+
+
+def accuracy_finding(
+    answers: ModelAnswers, template: str, pair: str, chosen: Bools, labels: Mapping[str, Label]
+) -> Finding:
+    """Return the share of the chosen reviews to which the model gives their own label."""
+    right = (labels_of(answers.before[template, pair]) == answers.positive) & chosen
+    return share_finding(int(right.sum()), int(chosen.sum()), labels)
+
+
+def share_finding(count: int, n: int, labels: Mapping[str, Label], *, p: float = math.nan) -> Finding:
+    """Return count/n with Wilson's interval, see `share_interval`. A share of nothing (n = 0) is missing.
+
+    >>> found = share_finding(5, 10, {})
+    >>> found.estimate, round(found.low, 3), round(found.high, 3)
+    (0.5, 0.237, 0.763)
+    """
+    if n == 0:
+        return Finding(labels=labels, estimate=math.nan, n=0)
+    limits = share_interval(count / n, n)
+    return Finding(labels=labels, estimate=count / n, low=float(limits.low), high=float(limits.high), p=p, n=n)
+
+
+def check_templates(plan: Plan, answers: ModelAnswers, *, rng: np.random.Generator) -> dict[str, SentimentCheck]:
+    """Return the check of every template; nothing if too few reviews were answered or a class has no words."""
+    if not can_be_measured(answers):
+        return {}
+    checks = {}
+    for number, template in enumerate(answers.probability):
+        own = rng if number == 0 else model_rng(plan.seed, f"{plan.model.name}\0{template}")
+        checks[template] = check_sentiment(answers, template, rng=own, draws=plan.options.draws)
+    return checks
+
+
+def can_be_measured(answers: ModelAnswers) -> bool:
+    """Tell whether enough reviews of each class were answered, and every class of words has one."""
+    count = int(answers.positive.sum())
+    return min(count, len(answers.positive) - count) >= FEWEST_REVIEWS and all(answers.words.used.values())
+
+
+def main_template(plan: Plan, records: Records) -> str:
+    """Return the first template with which the model senses sentiment, by the association answers; else the first.
+
+    The shift test is made with it, so it must not depend on the answers to the shift test.
+    """
+    options: Options = plan.options
+    if len(options.templates) == 1:
+        return options.templates[0]
+    answers = read_answers(plan, records, shift_templates=())
+    pair = next((pair.name for pair in answers.words.pairs), None)
+    checks = check_templates(plan, answers, rng=model_rng(plan.seed, plan.model.name))
+    passed = [template for template, check in checks.items() if not check.failed(pair)]
+    return (passed or options.templates)[0]
+
+
+def shift_templates(plan: Plan, records: Records) -> tuple[str, ...]:
+    """Return the templates that the shift test uses: the model's main one, or all of them."""
+    options: Options = plan.options
+    if options.shift_words == "none":
+        return ()
+    return options.templates if options.shift_templates else (main_template(plan, records),)

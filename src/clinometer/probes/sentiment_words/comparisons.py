@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clinometer.data.files import packaged, read_csv
 from clinometer.probes.kit import Floats, Ints, Label, model_rng, with_q
 from clinometer.probes.kit.before_after import pairs_of
-from clinometer.probes.sentiment_words.answers import Bools, Classes
+from clinometer.probes.sentiment_words.answers import Bools, Classes, share_finding
 from clinometer.probes.sentiment_words.measures import (
     ALL_KS,
     ASSOCIATION,
+    GRADED,
+    OPPOSITE,
     PAPER,
     PAPER_AND_Q,
+    RELATIVE_GRADED,
     RELATIVE_SHIFT,
     RULES,
     SHIFT,
@@ -24,7 +29,6 @@ from clinometer.probes.sentiment_words.measures import (
     Shift,
     chance_p,
     draws_for,
-    share_finding,
     signs_by_rule,
 )
 from clinometer.probes.sentiment_words.options import LABELS
@@ -87,7 +91,7 @@ def at_m(m: float) -> str:
 
 def _association_verdicts(measures: ModelMeasures, template: str = "") -> list[WordVerdicts]:
     """Return what the association test says at each m; with the main template if none is named."""
-    found = measures.associations.get(template or measures.options.main_template)
+    found = measures.associations.get(template or measures.main_template)
     if found is None:
         return []
     answers = measures.answers
@@ -107,11 +111,12 @@ def _association_verdicts(measures: ModelMeasures, template: str = "") -> list[W
 
 
 def _shift_verdicts(measures: ModelMeasures, found: Shift | None) -> list[WordVerdicts]:
-    """Return what the shift test says: of the strength, against the average word, and at each K."""
+    """Return what the shift test says: of both strengths, of either against the average word, and at each K."""
     if found is None:
         return []
     every: tuple[slice | int, ...] = (slice(None),)
     parts = [(SHIFT, ALL_KS, found.strength, every), (RELATIVE_SHIFT, ALL_KS, found.relative, every)]
+    parts += [(GRADED, ALL_KS, found.graded, every), (RELATIVE_GRADED, ALL_KS, found.relative_graded, every)]
     parts += [(SHIFT, f"K = {k}", found.by_k, (*every, place)) for place, k in enumerate(measures.options.ks)]
     answers = measures.answers
     return [
@@ -160,17 +165,22 @@ def count_rows(measures: ModelMeasures) -> list[Finding]:
     ]
     if measures.main_shift is not None:
         neutral = measures.answers.shift_classes == "neutral"
-        for k, chosen in zip(measures.options.ks, measures.main_shift.truly_neutral[neutral].T, strict=True):
+        opposite = measures.main_shift.opposite[neutral].T
+        truly_neutral = measures.main_shift.truly_neutral[neutral].T
+        for k, signs, chosen in zip(measures.options.ks, opposite, truly_neutral, strict=True):
             labels = {"model": measures.model, "test": SHIFT, "m_or_k": f"K = {k}", "rule": PAPER}
             labels |= {"sign": "truly neutral", "reviews": AS_LABELLED}
             rows.append(share_finding(int(chosen.sum()), len(chosen), labels))
+            for name, counted in _COUNTED_SIGNS.items():
+                labels = labels | {"rule": OPPOSITE, "sign": name}
+                rows.append(share_finding(int(np.isin(signs, counted).sum()), len(signs), labels))
     return with_q(rows)
 
 
 def _counts_by_rule(measures: ModelMeasures, verdicts: WordVerdicts, rule: str) -> Iterator[Finding]:
     called, n = verdicts.called(rule), len(verdicts.words)
     m = {at_m(m): m for m in measures.options.ms}.get(verdicts.at)
-    chance = None if m is None else measures.chances[measures.options.main_template][m, rule]
+    chance = None if m is None else measures.chances[measures.main_template][m, rule]
     labels = verdicts.labels(rule)
     for name, signs in _COUNTED_SIGNS.items():
         count = int(np.isin(called, signs).sum())
@@ -182,6 +192,55 @@ def _counts_by_rule(measures: ModelMeasures, verdicts: WordVerdicts, rule: str) 
         yield Finding(
             labels=labels, estimate=float(chance.mean()), low=float(low), high=float(high), n=len(chance)
         )
+
+
+def leading_rows(measures: ModelMeasures) -> Iterator[Finding]:
+    """Yield the words of Tables 1 and 2: the strongest at every m and K, with the share of all that are called."""
+    pair, found = measures.main_pair or "", measures.main_shift
+    for verdicts in _neutral_verdicts(measures):
+        by_rule = {rule: verdicts.called(rule) for rule in RULES}
+        for place, k in enumerate(measures.options.ks if found is not None else ()):
+            if found is not None and (verdicts.test, verdicts.at) == (SHIFT, f"K = {k}"):
+                by_rule[OPPOSITE] = found.opposite[measures.answers.shift_classes == "neutral", place]
+        strongest = np.argsort(-np.abs(verdicts.size), kind="stable")
+        for rule, called in by_rule.items():
+            for sign in _SIGNS:
+                words = [verdicts.words[at] for at in strongest if called[at] == sign]
+                labels = verdicts.labels(rule) | {"template": measures.main_template}
+                labels |= {"labels": "" if verdicts.test == ASSOCIATION else pair, "sign": SIGN_NAMES[sign]}
+                yield share_finding(len(words), len(called), labels | {"words": _some(words)})
+
+
+@functools.cache
+def published() -> Mapping[tuple[str, str], float]:
+    """Return what the paper prints, by measure and model."""
+    rows = read_csv(packaged("published", "sentiment_words.csv"), columns=("measure", "model", "value", "source"))
+    return {(row.text("measure"), row.text("model")): float(row.text("value")) for row in rows}
+
+
+def published_share(test: str, at: str) -> dict[str, float]:
+    """Return the shares of neutral words, positive and negative together, that the paper prints, by model.
+
+    >>> [round(share, 4) for share in published_share("association", "m = 1").values()]
+    [0.04, 0.2425, 0.0225, 0.1675]
+    """
+    shares: dict[str, float] = {}
+    for (measure, model), value in published().items():
+        if measure.endswith(f"by the {test} test at {at}"):
+            shares[model] = shares.get(model, 0.0) + value
+    return shares
+
+
+def table_2_rows(counts: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield how far the shares of each rule lie from those of the paper's Table 2; `counts`: rows of a model."""
+    for row in counts:
+        shares = published_share(SHIFT, str(row.labels["m_or_k"])).values()
+        if shares and row.labels["sign"] == "either" and row.labels["rule"] in (PAPER, OPPOSITE):
+            low, high = min(shares), max(shares)
+            labels = {name: row.labels[name] for name in ("model", "m_or_k", "rule")}
+            labels |= {"paper_lowest": round(low, 4), "paper_highest": round(high, 4)}
+            labels["outside"] = round(max(low - row.estimate, row.estimate - high, 0.0), 6)
+            yield replace(row, labels=labels, p=math.nan, q=math.nan)
 
 
 def verification_rows(measures: ModelMeasures) -> Iterator[Finding]:
@@ -218,7 +277,7 @@ def scatter_rows(measures: ModelMeasures) -> Iterator[Finding]:
         effect = dict(zip(association.words, association.size.tolist(), strict=True))
         by_association, by_shift = association.sign_of(PAPER_AND_Q), shift.sign_of(PAPER_AND_Q)
         for at, word in enumerate(measures.answers.words.shift):
-            if word in by_shift:
+            if word in by_shift and word in effect:  # the shift test also takes words of several tokens
                 labels: dict[str, Label] = {
                     "model": measures.model,
                     "word": word,
@@ -258,7 +317,8 @@ def overlap_rows(models: Sequence[ModelMeasures]) -> Iterator[Finding]:
         for each in tests:
             yield from _overlaps(model, [each])
     if len(models) > 1:
-        for at_same_m in zip(*(tests for tests in by_model.values() if tests), strict=True):
+        sensed = [by_model[each.model] for each in models if each.interpretable() and by_model[each.model]]
+        for at_same_m in zip(*sensed, strict=True):
             yield from _overlaps("all models together", at_same_m)
 
 
@@ -285,11 +345,15 @@ def _agreement_labels(model: str, association: WordVerdicts, rule: str, sign: in
 
 def variant_rows(measures: ModelMeasures) -> Iterator[Finding]:
     """Yield how many words keep their verdict when another template or pair of label words is used."""
-    for template in list(measures.associations)[1:]:
+    for template in measures.associations:
+        if template == measures.main_template:
+            continue
         others = _association_verdicts(measures, template)
         for main, other in zip(_association_verdicts(measures), others, strict=True):
             yield from _compared(template, "", main.neutral(), other.neutral())
-    for template, pair in list(measures.shifts)[1:]:
+    for template, pair in measures.shifts:
+        if (template, pair) == (measures.main_template, measures.main_pair):
+            continue
         others = _shift_verdicts(measures, measures.shifts[template, pair])
         for main, other in zip(_shift_verdicts(measures, measures.main_shift), others, strict=True):
             yield from _compared(template, pair, main.neutral(), other.neutral())
@@ -316,7 +380,7 @@ def shared_rows(models: Sequence[ModelMeasures]) -> Iterator[Finding]:
     # the shift test may be missing in a model that lacks the label words
     by_test: dict[tuple[str, str], list[WordVerdicts]] = {}
     for measures in models:
-        for verdicts in _neutral_verdicts(measures):
+        for verdicts in _neutral_verdicts(measures) if measures.interpretable() else ():
             by_test.setdefault((verdicts.test, verdicts.at), []).append(verdicts)
     for (test, at), every in by_test.items():
         for rule in RULES if len(every) > 1 else ():
@@ -341,7 +405,7 @@ def tuning_rows(models: Sequence[ModelMeasures], *, seed: int) -> list[Finding]:
     rows: list[Finding] = []
     # in the order of the checkpoints in the run
     for pair in sorted(pairs_of([measures.info for measures in models]), key=lambda pair: pair.after):
-        base, tuned = models[pair.before], models[pair.after]
+        base, tuned = with_one_template(models[pair.before], models[pair.after])
         rng = model_rng(seed, f"{base.model}\0{tuned.model}")
         afterwards = {(verdicts.test, verdicts.at): verdicts for verdicts in _neutral_verdicts(tuned)}
         for before in _neutral_verdicts(base):
@@ -350,6 +414,14 @@ def tuning_rows(models: Sequence[ModelMeasures], *, seed: int) -> list[Finding]:
                 for rule in RULES:
                     rows += _changes(before, after, rule, rng=rng)
     return with_q(rows)
+
+
+def with_one_template(first: ModelMeasures, second: ModelMeasures) -> tuple[ModelMeasures, ModelMeasures]:
+    """Return two models with one main template, so that what differs is the model: one that both sense, if any."""
+    shared = [template for template in first.checks if template in second.checks]
+    sensed = [each for each in shared if first.interpretable(each) and second.interpretable(each)]
+    template = next(iter((*sensed, *shared)), first.main_template)
+    return replace(first, main_template=template), replace(second, main_template=template)
 
 
 def _changes(

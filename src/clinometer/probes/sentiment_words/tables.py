@@ -8,14 +8,22 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.probes.kit import Floats, Ints
-from clinometer.probes.sentiment_words.answers import Classes
+from clinometer.probes.sentiment_words.answers import (
+    NEGATIVE,
+    POSITIVE,
+    Classes,
+    accuracy_finding,
+    review_classes,
+)
 from clinometer.probes.sentiment_words.comparisons import (
     AS_LABELLED,
     SIGN_NAMES,
     count_rows,
+    leading_rows,
     overlap_rows,
     scatter_rows,
     shared_rows,
+    table_2_rows,
     top_words_rows,
     tuning_rows,
     variant_rows,
@@ -23,25 +31,25 @@ from clinometer.probes.sentiment_words.comparisons import (
 )
 from clinometer.probes.sentiment_words.measures import (
     ASSOCIATION,
-    NEGATIVE,
     PAPER_AND_Q,
-    POSITIVE,
     SHIFT,
     ModelMeasures,
     Shift,
     WordScores,
-    accuracy_finding,
     signs_by_rule,
 )
 from clinometer.probes.sentiment_words.options import LABELS
 from clinometer.types import Figure, Finding
 
+NEAREST = 5  # words on each side of 0, as in Tables 3 and 8
 SHOWN = 20  # words at each end of the ranking that the chart draws
+ALONE, AGAINST = "alone", "against the average word"
 _POINTS = 200  # of a curve, at most
 
 
 def model_rows(measures: ModelMeasures) -> Mapping[str, list[Finding]]:
     """Return the rows of one model for each table that is made model by model."""
+    counts = count_rows(measures)
     rows: dict[str, Iterable[Finding]] = {
         "sense": _sense_rows(measures),
         "accuracy": _accuracy_rows(measures),
@@ -49,8 +57,12 @@ def model_rows(measures: ModelMeasures) -> Mapping[str, list[Finding]]:
         "association": _association_rows(measures),
         "shift": _shift_rows(measures, lambda shift: shift.strength),
         "relative_shift": _shift_rows(measures, lambda shift: shift.relative),
+        "graded_shift": _graded_rows(measures),
         "shift_by_k": _shift_by_k_rows(measures),
-        "biased_words": count_rows(measures),
+        "leading_words": leading_rows(measures),
+        "words_nearest_0": _nearest_rows(measures),
+        "biased_words": counts,
+        "table_2": table_2_rows(counts),
         "verification": verification_rows(measures),
         "both_tests": scatter_rows(measures),
         "top_words": top_words_rows(measures),
@@ -79,7 +91,7 @@ def mark_interpretable(rows: Iterable[Finding], models: Mapping[str, ModelMeasur
     """
     marked = []
     for row in rows:
-        names = [str(row.labels[name]) for name in ("model", "tuned") if row.labels.get(name) in models]
+        names = [str(row.labels[name]) for name in ("model", "tuned", "before") if row.labels.get(name) in models]
         asked = [(str(row.labels.get("template", "")) or None, str(row.labels.get("labels", "")) or None)]
         if "changed_words" in row.labels:
             asked.append((None, None))
@@ -99,9 +111,8 @@ def _sense_rows(measures: ModelMeasures) -> Iterator[Finding]:
 
 def _accuracy_rows(measures: ModelMeasures) -> Iterator[Finding]:
     answers = measures.answers
-    everything = np.ones(len(answers.positive), dtype=np.bool_)
-    classes = {"all reviews": everything, POSITIVE: answers.positive, NEGATIVE: ~answers.positive}
-    sources = {"all": everything}
+    classes = review_classes(answers)
+    sources = {"all": np.ones(len(answers.positive), dtype=np.bool_)}
     names = np.unique(answers.source)
     if len(names) > 1:
         sources |= {str(name): answers.source == name for name in names}
@@ -177,6 +188,42 @@ def _shift_rows(measures: ModelMeasures, score: Callable[[Shift], WordScores]) -
             )
 
 
+def _graded_rows(measures: ModelMeasures) -> Iterator[Finding]:
+    """Yield the graded strength of every appended word, alone and against the average one, and the strength."""
+    words, classes = measures.answers.words.shift, measures.answers.shift_classes
+    for (template, pair), found in measures.shifts.items():
+        for measure, scores in ((ALONE, found.graded), (AGAINST, found.relative_graded)):
+            called = signs_by_rule(scores.signs, scores.q, PAPER_AND_Q)
+            for rank, at in enumerate(_order(found.graded.estimate, classes), start=1):
+                yield scores.finding(
+                    (at,),
+                    {
+                        "model": measures.model,
+                        "template": template,
+                        "labels": pair,
+                        "measure": measure,
+                        "word": words[at],
+                        "listed_as": str(classes[at]),
+                        "rank": str(rank) if classes[at] == "neutral" else "",
+                        "called": SIGN_NAMES[int(called[at])],
+                        "strength": float(found.strength.estimate[at]),
+                        "strength_contradicts": "yes" if found.contradicted[at] else "no",
+                    },
+                )
+
+
+def _nearest_rows(measures: ModelMeasures) -> Iterator[Finding]:
+    """Yield the neutral words whose strength is nearest to 0, on either side of it."""
+    words, classes = measures.answers.words.shift, measures.answers.shift_classes
+    for (template, pair), found in measures.shifts.items():
+        strength = found.strength.estimate
+        order = [at for at in np.argsort(np.abs(strength), kind="stable") if classes[at] == "neutral"]
+        for side, above in (("above 0", True), ("0 or below", False)):
+            for at in [at for at in order if (strength[at] > 0) == above][:NEAREST]:
+                labels = {"model": measures.model, "template": template, "labels": pair}
+                yield found.strength.finding((at,), labels | {"side": side, "word": words[at]})
+
+
 def _shift_by_k_rows(measures: ModelMeasures) -> Iterator[Finding]:
     words, classes = measures.answers.words.shift, measures.answers.shift_classes
     for (template, pair), found in measures.shifts.items():
@@ -216,7 +263,7 @@ def _ranked_rows(models: Sequence[ModelMeasures]) -> list[Finding]:
             if SHOWN < rank <= len(order) - SHOWN:
                 continue
             labels = {"model": measures.model, "rank_and_word": f"{rank}. {words[at]}"}
-            for measure, scores in (("strength", found.strength), ("against the average word", found.relative)):
+            for measure, scores in (("strength", found.strength), (AGAINST, found.relative)):
                 rows.append((rank, scores.finding((at,), {**labels, "measure": measure})))
     return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
 
@@ -258,6 +305,8 @@ def _dropped_rows(measures: ModelMeasures) -> Iterator[Finding]:
 
 # ---- charts
 
+_SENSED = {"interpretable": "yes"}  # nothing is drawn of a model whose numbers mean nothing
+
 # only if a run has a model and a checkpoint tuned from it
 TUNING = Figure(
     name="tuning",
@@ -272,7 +321,7 @@ TUNING = Figure(
     y="m_or_k",
     color="sign",
     column="test",
-    filters={"rule": PAPER_AND_Q},
+    filters={"rule": PAPER_AND_Q, **_SENSED},
     menus=("tuned",),
     reference=0.0,
 )
@@ -304,7 +353,7 @@ FIGURES = (
         y="m_or_k",
         color="reviews",
         column="rule",
-        filters={"test": ASSOCIATION, "sign": "either"},
+        filters={"test": ASSOCIATION, "sign": "either", **_SENSED},
         menus=("model",),
         evidence=ASSOCIATION,
     ),
@@ -319,7 +368,7 @@ FIGURES = (
         x="estimate",
         y="m_or_k",
         color="sign",
-        filters={"rule": PAPER_AND_Q, "reviews": AS_LABELLED},
+        filters={"rule": PAPER_AND_Q, "reviews": AS_LABELLED, **_SENSED},
         menus=("model", "test"),
     ),
     Figure(
@@ -334,6 +383,7 @@ FIGURES = (
         x="estimate",
         y="rank_and_word",
         color="measure",
+        filters=_SENSED,
         menus=("model",),
         reference=0.0,
         evidence=SHIFT,
@@ -350,6 +400,7 @@ FIGURES = (
         x="association_effect",
         y="estimate",
         color="called_by",
+        filters=_SENSED,
         menus=("model",),
         reference=0.0,
         evidence=SHIFT,

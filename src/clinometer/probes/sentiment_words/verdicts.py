@@ -1,0 +1,184 @@
+"""What follows for a reader: the primary questions, a verdict on each, and the headline made from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from clinometer.probes.kit import (
+    CANNOT_TELL,
+    Label,
+    Said,
+    certainty,
+    conclude,
+    percent,
+    select,
+    signed,
+    with_q,
+    written,
+)
+from clinometer.probes.sentiment_words.answers import Bools
+from clinometer.probes.sentiment_words.comparisons import at_m, published_share, with_one_template
+from clinometer.probes.sentiment_words.measures import (
+    ASSOCIATION,
+    PAPER_AND_Q,
+    ModelMeasures,
+    WordScores,
+    signs_by_rule,
+)
+from clinometer.stats import detectable_from_interval
+from clinometer.types import Finding, Verdict
+
+_QUESTIONS = 2  # primary ones of a model, corrected together
+AFTER, APPENDED, TUNED = "neutral words after reviews", "neutral words appended to reviews", "fine-tuning"
+
+
+def lean_rows(measures: ModelMeasures) -> list[Finding]:
+    """Return one row for each primary question: the neutral word that leans most surely, and how many lean.
+
+    p is Simes', the smallest q of the words: does any of them lean? q corrects it for the two questions.
+    """
+    answers, found = measures.answers, measures.main_shift
+    association = measures.associations.get(measures.main_template)
+    judged = (None, None) if association is None else (association.effect, association.comparable)
+    rows = [_lean_row(measures, AFTER, "", answers.words.tested, *judged)]
+    if measures.options.shift_words != "none":
+        scores = None if found is None else found.relative_graded
+        rows.append(_lean_row(measures, APPENDED, measures.main_pair or "", answers.words.shift, scores, None))
+    return with_q(rows)
+
+
+def _lean_row(
+    measures: ModelMeasures,
+    aspect: str,
+    pair: str,
+    words: Sequence[str],
+    scores: WordScores | None,
+    comparable: Bools | None,
+) -> Finding:
+    labels: dict[str, Label] = {"model": measures.model, "aspect": aspect, "before": ""}
+    labels |= {"template": measures.main_template, "labels": pair}
+    listed_as = measures.answers.words.listed_as
+    places = [
+        at
+        for at, word in enumerate(words)
+        if scores is not None
+        and listed_as[word] == "neutral"
+        # without an interval nothing can be said of a word: its probability never varies, or it is the only one
+        and not math.isnan(scores.finding((at,), {}).low)
+        and (comparable is None or comparable[at])
+    ]
+    if scores is None or not places:
+        labels |= {"word": "", "positive": 0, "negative": 0, "of": 0, "detectable": math.nan}
+        return Finding(labels=labels, estimate=math.nan)
+    each = [scores.finding((at,), {}) for at in places]
+    called = signs_by_rule(scores.signs, scores.q, PAPER_AND_Q)[places]
+    surest = min(range(len(each)), key=lambda at: (each[at].p, -abs(each[at].estimate)))
+    width = float(np.median([row.high - row.low for row in each]))
+    labels |= {"word": words[places[surest]], "positive": int((called > 0).sum())}
+    labels |= {"negative": int((called < 0).sum()), "of": len(each)}
+    labels["detectable"] = detectable_from_interval(0.0, width, tests=len(each) * _QUESTIONS)
+    return replace(each[surest], labels=labels, p=min(row.q for row in each), q=math.nan)
+
+
+def tuned_rows(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> list[Finding]:
+    """Return one row for each tuned checkpoint, from the rows of changes: are more words called biased?"""
+    found = []
+    for tuned in models.values():
+        at = at_m(tuned.options.main_m)
+        for row in select(rows, tuned=tuned.model, m_or_k=at, rule=PAPER_AND_Q, sign="either"):
+            base, _ = with_one_template(models[str(row.labels["model"])], tuned)
+            labels: dict[str, Label] = {"model": tuned.model, "aspect": TUNED, "before": base.model}
+            labels |= {"template": base.main_template, "labels": "", "word": ""}
+            labels |= {"positive": 0, "negative": 0, "of": row.n}
+            for name in ("positive", "negative"):
+                (signed_row,) = select(rows, tuned=tuned.model, m_or_k=at, rule=PAPER_AND_Q, sign=name)
+                labels[name] = signed_row.labels["after"]
+            found.append(replace(row, labels=labels, q=math.nan))
+    detectable = [detectable_from_interval(row.low, row.high, tests=len(found)) for row in found]
+    return with_q(
+        replace(row, labels={**row.labels, "detectable": value})
+        for row, value in zip(found, detectable, strict=True)
+    )
+
+
+def verdicts(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> Iterator[Verdict]:
+    """Yield what follows from each primary row."""
+    for row in rows:
+        labels = row.labels
+        measures, template = models[str(labels["model"])], str(labels["template"])
+        named = [measures, *([models[str(labels["before"])]] if labels["before"] else [])]
+        reasons = [
+            f"with '{template}' {why}" for each in named if (why := each.failed(template)) and each.measured
+        ]
+        if not all(each.measured for each in named):
+            reasons = ["nothing was measured"]
+        elif labels["aspect"] == APPENDED and not measures.shifts:
+            reasons = ["it does not have the label words as one token each"]
+        elif not labels["of"]:
+            reasons = reasons or ["no neutral word can be compared between positive and negative reviews"]
+        said, size = _said(row, measures)
+        yield conclude(
+            row,
+            audit="sentiment_words",
+            model=measures.model,
+            aspect=str(labels["aspect"]),
+            table="leans",
+            said=said,
+            gate=(reasons or [""])[0],
+            detectable=float(labels["detectable"]),
+            size=size,
+        )
+
+
+def _said(row: Finding, measures: ModelMeasures) -> tuple[Said, str]:
+    """Return the sentences about a row, and its size in words."""
+    labels = row.labels
+    of, word = labels["of"], labels["word"]
+    count = int(labels["positive"]) + int(labels["negative"])
+    if labels["aspect"] == TUNED:
+        said = "takes {} neutral words for positive or negative than before its fine-tuning"
+        none = "takes about as many neutral words for positive or negative as before its fine-tuning"
+        size = f"{count} of {of} neutral words after it; a change of {percent(abs(row.estimate))} of all words"
+        return Said(above=said.format("more"), below=said.format("fewer"), none=none), size
+    if labels["aspect"] == AFTER:
+        said = f"expects {count} of {of} neutral words more after reviews of one kind, most surely '{word}'"
+        none = "shows no neutral word that it expects more after positive or after negative reviews"
+        return Said(above=f"{said} (positive)", below=f"{said} (negative)", none=none), _share_called(measures)
+    said = f"changes its view of reviews when neutral words are appended ({count} of {of}), most surely '{word}'"
+    none = "shows no neutral word that changes its view of a review more than the average word"
+    odds = measures.answers.before.get((measures.main_template, measures.main_pair or ""))
+    size = ""
+    if odds is not None and measures.measured and not math.isnan(row.estimate):
+        gap = float(odds[measures.answers.positive].mean() - odds[~measures.answers.positive].mean())
+        size = f"{percent(abs(row.estimate / gap), 0)} of what a positive instead of a negative review makes"
+    return Said(above=f"{said} (better)", below=f"{said} (worse)", none=none), size
+
+
+def _share_called(measures: ModelMeasures) -> str:
+    at = at_m(measures.options.main_m)
+    association = measures.associations.get(measures.main_template)
+    if association is None:
+        return ""
+    neutral = measures.answers.classes == "neutral"
+    called = signs_by_rule(association.polarity[measures.options.main_m], association.effect.q, PAPER_AND_Q)
+    ours = f"{percent(float((called[neutral] != 0).mean()))} of the neutral words by the paper's rule at {at}"
+    printed = published_share(ASSOCIATION, at).get("RoBERTa-base")
+    return ours if printed is None else f"{ours}; {percent(printed)} in RoBERTa-base (its Table 1)"
+
+
+def headline(verdict: Verdict) -> str:
+    """Return the sentence of a verdict with its numbers; of one that cannot tell there are none to read."""
+    if verdict.state == CANNOT_TELL:
+        return verdict.sentence
+    unit = {AFTER: " standard deviations", APPENDED: " log-odds", TUNED: " of the words"}[verdict.aspect]
+    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
+    size = f"; {verdict.size}" if verdict.size else ""
+    return (
+        f"{verdict.sentence} {'Change' if verdict.aspect == TUNED else 'Its surest word'}: "
+        f"{signed(verdict.estimate)}{unit} ({certainty(row)}; from "
+        f"{written(verdict.detectable, 3)} it would have been found four times in five){size}."
+    )
