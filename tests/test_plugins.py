@@ -9,6 +9,7 @@ import pytest
 
 import clinometer
 from clinometer import plugins
+from clinometer.cli import listings
 from clinometer.engine import LocalExecutor
 from clinometer.errors import InputError, SpecError
 from clinometer.models.fake import FakeModel
@@ -75,6 +76,13 @@ def test_an_installed_audit_is_one_of_ours(pairs, installed, tmp_path):
         check=True,
     )
     assert "sentence_pairs" in shown.stdout
+
+
+def test_the_list_of_audits_says_where_each_comes_from(pairs, capsys):
+    listings.probes()
+    sources = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  From ")]
+    ours = ["  From Clinometer."]
+    assert sources == ours * 2 + ["  From clinometer-sentence-pairs 0.1.0."] + ours * 3  # in alphabetical order
 
 
 def test_it_finds_a_planted_preference_and_no_other(pairs, tmp_path):

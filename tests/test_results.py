@@ -7,6 +7,7 @@ import html
 import math
 from collections import Counter
 from dataclasses import replace
+from html.parser import HTMLParser
 
 import altair as alt
 import polars as pl
@@ -15,10 +16,11 @@ import pytest
 import clinometer
 from clinometer.errors import InputError
 from clinometer.models.fake import FakeModel
+from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
-from clinometer.report.colours import PAPER
 from clinometer.results import Run
 from clinometer.store import RunFolder
+from clinometer.store.findings import findings_digest
 from clinometer.types import Notice, WordAnswer
 from tests.report.payloads import PAYLOADS
 from tests.report.samples import findings, model_info
@@ -47,17 +49,17 @@ def asked(tmp_path_factory):
     (folder / "jobs.csv").write_text("occupation,percent_female\nnurse,90\nteacher,75\nengineer,15\nmason,3\n")
     options = {"occupations_file": str(folder / "jobs.csv"), "backgrounds": 1, "draws": 100}
     return clinometer.audit(
-        FakeModel(answer=womanly, version="1", name="mine"),
+        FakeModel(answer=stereotyped, version="1", name="mine"),
         probes="counterexamples",
         options={"counterexamples": options},
         folder=folder / "run",
     )
 
 
-def womanly(request):
-    """Expect a woman in one half of the prompts more than in the other, so that there is something to draw."""
-    woman = 0.3 + 0.2 * (len(request.text) % 2)
-    return WordAnswer(words=("woman", "man"), logprobs=(math.log(woman), math.log(0.2)))
+def stereotyped(request):
+    """Expect nurses and teachers to be women, so that there is something to draw."""
+    woman = 0.6 if "nurse" in request.text or "teacher" in request.text else 0.2
+    return WordAnswer(words=("woman", "man"), logprobs=(math.log(woman), math.log(0.8 - woman)))
 
 
 def test_a_run_prints_in_one_line(run):
@@ -106,28 +108,40 @@ def test_warnings_are_counted_with_the_run_and_shown_with_the_audit(tmp_path):
     assert "all fine" not in audit._repr_html_()
 
 
+class Elements(HTMLParser):
+    """The elements of a page with their attributes."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = Counter()
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found[tag, *attrs] += 1
+
+
+def shown(folder, text):
+    """Return what a run, an audit and a table show, with the text wherever a model or a user could put it."""
+    sample = findings()
+    row = replace(sample.tables[0].rows[0], labels={"model": text, "kind": text, "k": 3})
+    said = replace(
+        sample,
+        tables=(replace(sample.tables[0], title=text, caption=text, rows=(row,)),),
+        figures=(),
+        headlines=(text,),
+        notices=(Notice(level="warning", text=text),),
+    )
+    run = run_of(folder, [said], models=[text])
+    (audit,) = run.values()
+    return [each._repr_html_() for each in (run, audit, audit["change"])]
+
+
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_markup_in_findings_stays_text(tmp_path, payload):
-    sample = findings()
-    table = replace(sample.tables[0], title=payload, caption=payload)
-    row = replace(table.rows[0], labels={**table.rows[0].labels, "kind": payload})
-    hostile = replace(
-        sample,
-        tables=(replace(table, rows=(row,)),),
-        figures=(),
-        headlines=(payload,),
-        notices=(Notice(level="warning", text=payload),),
-    )
-    run = run_of(tmp_path / "run", [hostile], models=[payload])
-    (audit,) = run.values()
-    for shown in (run, audit, audit["change"]):
-        page = shown._repr_html_()
-        assert (
-            html.escape(payload) in page or shown is run
-        )  # polars cuts long cells; captions and headlines are whole
-        if html.escape(payload) != payload:
-            assert payload not in page
-    assert html.escape(payload) in run._repr_html_()
+    harmless = shown(tmp_path / "harmless", "harmless")
+    for page, plain in zip(shown(tmp_path / "hostile", payload), harmless, strict=True):
+        assert html.escape(payload) in page
+        assert Elements(page).found == Elements(plain).found
 
 
 def test_an_audit_lists_its_tables(run):
@@ -282,7 +296,7 @@ def test_opening_verifying_and_reporting_by_path(asked):
     assert isinstance(again, Run)
     assert again == asked
     assert len({again, asked}) == 1
-    assert again.findings == asked.findings
+    assert findings_digest(again.findings) == findings_digest(asked.findings)  # NaN is not equal to itself
     assert clinometer.verify(again).problems == ()
     asked.report_path.unlink()
     assert clinometer.write_report(str(asked.path)) == asked.report_path

@@ -41,8 +41,8 @@ OURS = {
         "types", "errors", "spec", "data", "models", "probes", "store", "engine", "results", "workflows", "train",
     },
     "cli": {
-        "__init__", "types", "errors", "spec", "data", "stats", "annotation", "models", "probes", "store",
-        "engine", "report", "results", "workflows", "front", "train",
+        "__init__", "types", "errors", "plugins", "spec", "data", "stats", "annotation", "models", "probes",
+        "store", "engine", "report", "results", "workflows", "front", "train",
     },
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Every error a user can meet.
+"""Every error that a user can meet.
 
 ClinometerError
 ├── InputError            what the user gave is wrong: exit code 2, nothing was written
@@ -12,7 +12,7 @@ ClinometerError
     ├── RecordsError      records are missing or damaged
     └── DiskFullError     no space left while writing
 
-The message of each says what was found, what was expected and what to do.
+Each message says what was found, what was expected and what to do.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SettingError(InputError):
 
 
 class RequestError(InputError):
-    """A text cannot be put to a model as it stands."""
+    """A text cannot be asked as it is."""
 
 
 class ModelError(InputError):
@@ -75,7 +75,7 @@ class DiskFullError(StoreError):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """Return a hint that names the nearest valid name, or lists them all when none is near.
+    """Return a hint: the nearest valid name, or all of them if none is near.
 
     >>> nearest("counterexample", ["counterexamples", "stigma"])
     "did you mean 'counterexamples'?"

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clinometer.engine import Progress
-from clinometer.errors import SpecError
 from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
 from clinometer.probes.protocol import Probe
 from clinometer.results import Run
-from clinometer.spec import build
 from clinometer.store import RunFolder
-from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec, Profile
+from clinometer.types import ModelSpec, Profile
 from clinometer.workflows import (
     AuditRequest,
     CheckpointAudit,
@@ -25,12 +20,12 @@ from clinometer.workflows import (
     ResumeRequest,
     Verification,
     VerifyRequest,
-    probes_for,
     report_run,
     run_audit,
     run_resume,
     run_verify,
 )
+from clinometer.workflows.specs import Auditable, describe_audit, new_run_folder
 
 if TYPE_CHECKING:
     from clinometer.train import (
@@ -43,11 +38,8 @@ if TYPE_CHECKING:
     from clinometer.workflows.checkpoints import Tuned
 
 __all__ = [
-    "audit", "load_model", "mitigate", "open_run", "resume", "run_name", "shift", "tune", "verify", "write_report",
+    "audit", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify", "write_report",
 ]  # fmt: skip
-
-
-Auditable = str | ModelSpec | Model
 
 
 def audit(
@@ -76,18 +68,19 @@ def audit(
         named = [] if probes is None else [probes]
     else:
         named = list(probes)
-    spec, loaded = _spec(
+    planned = describe_audit(
         given,
         probes=None if probes is None else [each if isinstance(each, str) else each.name for each in named],
         profile=profile,
         seed=seed,
-        options=options,
-        roles=roles,
+        options=options or {},
+        roles=roles or {},
+        where="audit()",
     )
     request = AuditRequest(
-        spec=spec,
-        folder=Path(folder) if folder is not None else Path("runs") / run_name(spec),
-        models=loaded,
+        spec=planned.spec,
+        folder=Path(folder) if folder is not None else new_run_folder(planned.spec),
+        models=planned.loaded,
         probes=tuple(each for each in named if not isinstance(each, str)),
         execution=execution or Execution(),
     )
@@ -252,61 +245,3 @@ def _folder(run: Run | RunFolder | str | Path) -> RunFolder:
     if isinstance(run, Run):
         return run.folder
     return run if isinstance(run, RunFolder) else RunFolder.open(Path(run))
-
-
-def run_name(spec: AuditSpec) -> str:
-    """Return a name for a run: when, whom, how large."""
-    if not spec.models:
-        raise SpecError("the list of models is empty; name at least one, such as builtin:causal")
-    model = re.sub(r"[^A-Za-z0-9]+", "-", Path(spec.models[0].name).name).strip("-").lower()[:40] or "model"
-    more = f"-and-{len(spec.models) - 1}-more" if len(spec.models) > 1 else ""
-    return f"{datetime.datetime.now():%Y%m%d-%H%M%S}-{model}{more}-{spec.profile}"
-
-
-def _spec(
-    models: Sequence[Auditable],
-    *,
-    probes: Iterable[str] | None,
-    profile: Profile,
-    seed: int,
-    options: Mapping[str, Mapping[str, Any]] | None,
-    roles: Mapping[str, Sequence[Auditable]] | None,
-) -> tuple[AuditSpec, dict[str, Model]]:
-    """Return the spec that the arguments describe, checked as a spec file is, and the models in memory."""
-    players = {role: list(models) for role, models in (roles or {}).items()}
-    everyone = [*models, *(model for models in players.values() for model in models)]
-    loaded = _by_name(model for model in everyone if not isinstance(model, (str, ModelSpec)))
-    if probes is None:
-        probes = probes_for([_model_spec(model) for model in models], loaded=loaded)
-    values = {
-        "version": SPEC_VERSION,
-        "probes": list(probes),
-        "models": [dataclasses.asdict(_model_spec(model)) for model in models],
-        "roles": {
-            role: [dataclasses.asdict(_model_spec(model)) for model in models] for role, models in players.items()
-        },
-        "profile": profile,
-        "seed": seed,
-        "options": options or {},
-    }
-    return build(AuditSpec, values, where="audit()"), loaded
-
-
-def _by_name(models: Iterable[Model]) -> dict[str, Model]:
-    """Return models in memory by name; one name for two of them would let one answer for both."""
-    found: dict[str, Model] = {}
-    for model in models:
-        if not hasattr(model, "info"):
-            raise SpecError(
-                f"{model!r} is no model; give a name, a ModelSpec or an adapter, and wrap a function that scores "
-                "texts in clinometer.models.callable_scorer.CallableScorer"
-            )
-        if found.setdefault(model.info.name, model) is not model:
-            raise SpecError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
-    return found
-
-
-def _model_spec(model: Auditable) -> ModelSpec:
-    if isinstance(model, str):
-        return ModelSpec(name=model)
-    return model if isinstance(model, ModelSpec) else ModelSpec(name=model.info.name)

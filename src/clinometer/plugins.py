@@ -18,6 +18,14 @@ def entry_points(group: str) -> Mapping[str, importlib.metadata.EntryPoint]:
     return {each.name: each for each in importlib.metadata.entry_points(group=group)}
 
 
+def package_of(group: str, name: str) -> str:
+    """Return the package that registered a name, with its version; Clinometer itself if none did."""
+    point = entry_points(group).get(name)
+    if point is None:
+        return "Clinometer"
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "an installed package"
+
+
 @functools.cache
 def load_plugin(group: str, name: str) -> Any:
     """Import what a package registered; raise InputError that names the package when that fails."""

@@ -1,4 +1,4 @@
-"""Audit specs as TOML: read strictly, written plainly."""
+"""Audit specs as TOML files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_spec(path: Path) -> AuditSpec:
 
 
 def parse_spec(text: str, *, origin: str = "spec") -> AuditSpec:
-    """Turn TOML into a spec; a key that does not exist is an error that names the nearest one that does.
+    """Turn TOML into a spec; the error for an unknown key names the nearest one.
 
     >>> parse_spec('version = 1\\nprobes = ["counterexamples"]\\nmodels = [{name = "gpt2"}]').models[0].name
     'gpt2'
@@ -48,7 +48,7 @@ def parse_spec(text: str, *, origin: str = "spec") -> AuditSpec:
 
 
 def dump_spec(spec: AuditSpec) -> str:
-    """Write a spec as TOML; `parse_spec` gives it back."""
+    """Write a spec as TOML; `parse_spec` reads it back."""
     import tomli_w
 
     values = dataclasses.asdict(spec)
@@ -59,7 +59,7 @@ def dump_spec(spec: AuditSpec) -> str:
 
 
 def with_files(spec: AuditSpec, place: Callable[[str], str]) -> AuditSpec:
-    """Put every file that the options name (`…_file = "path"`) in another place.
+    """Change the path of every file that the options name (`…_file = "path"`).
 
     >>> spec = AuditSpec(probes=(), models=(), options={"stigma": {"words_file": "a.csv", "top_k": 3}})
     >>> with_files(spec, "folder/{}".format).options["stigma"]
@@ -73,11 +73,11 @@ def with_files(spec: AuditSpec, place: Callable[[str], str]) -> AuditSpec:
 
 
 def with_folders(spec: AuditSpec, *, base: Path) -> AuditSpec:
-    """Name models that are folders, seen from `base`, by their full path: a run may be resumed from anywhere."""
+    """Give models that are folders, relative to `base`, their full path: a run can be resumed from anywhere."""
 
     def placed(model: ModelSpec) -> ModelSpec:
         folder = base / Path(model.name).expanduser()
-        # a name with a NUL or of enormous length is no folder, and will be refused as a model
+        # a name that is enormously long or has a NUL is not a folder, and will be refused as a model
         is_folder = len(model.name) < 4096 and "\0" not in model.name and folder.is_dir()
         return dataclasses.replace(model, name=str(folder.resolve())) if is_folder else model
 
@@ -86,21 +86,21 @@ def with_folders(spec: AuditSpec, *, base: Path) -> AuditSpec:
 
 
 def is_file_option(name: str, value: object) -> bool:
-    """Tell whether an option names a file of the user's; the name says so."""
+    """Tell whether an option names a file of the user; its name ends with `_file`."""
     return name.endswith("_file") and isinstance(value, str) and bool(value)
 
 
 def build(cls: type[T], values: Mapping[str, Any], *, where: str) -> T:
-    """Make a spec or a probe's options from plain values, checking every key and every type.
+    """Make a spec or a probe's options from plain values, checking every key and type.
 
-    Values may come from TOML (lists) or from Python (tuples): the same types are demanded of both.
+    Values from TOML (lists) and from Python (tuples) are checked alike.
     """
     from pydantic import TypeAdapter, ValidationError
 
     _check_keys(cls, values, where=where)
     try:
-        # strict JSON mode: "3" is not a number and 1 is not true, but an array may become a tuple; what JSON does
-        # not know, such as a date, goes in as text and is found to be of the wrong type
+        # strict JSON mode: "3" is not a number and 1 is not true, but an array may become a tuple; what JSON
+        # lacks, such as a date, goes in as text and is refused as the wrong type
         return TypeAdapter(cls).validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
         first = error.errors()[0]

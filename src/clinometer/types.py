@@ -1,4 +1,4 @@
-"""What travels between the rooms: specs, requests, answers and findings. Frozen, typed, no logic."""
+"""What the rooms exchange: specs, requests, answers and findings. Frozen, typed, no logic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """One model to ask: a hub id, a folder or a built-in name, and how to load it."""
+    """A model: a hub id, a folder or a built-in name, and how to load it."""
 
     name: str
     dtype: Dtype = "auto"
@@ -30,7 +30,7 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
-    """Everything that decides the findings of a run; nothing that does not (device, batch, workers)."""
+    """Everything that decides the findings of a run, and nothing else (no device, batch or worker)."""
 
     version: int = SPEC_VERSION
     probes: tuple[str, ...]
@@ -42,7 +42,7 @@ class AuditSpec:
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Models: what is known of one once it is loaded
+# Models: what is known of a loaded one
 
 ModelKind = Literal["masked", "permuted", "causal", "classifier", "encoder", "chat"]
 
@@ -58,11 +58,11 @@ class ModelInfo:
     weights: str  # SHA-256 of the weight files
     tokenizer: str  # SHA-256 of the tokenizer files
     dtype: str
-    code: str  # SHA-256 of the adapters' source: another adapter may answer otherwise
+    code: str  # SHA-256 of the adapters' source: another adapter may answer differently
     parameters: int = 0
-    window: int = 0  # the longest sequence in tokens; 0: no limit known
-    settings: Mapping[str, str] = field(default_factory=dict)  # whatever else changes answers: a label map, …
-    # Of a checkpoint that Clinometer made, as its card says: "base" (weights checksum of the model it began with),
+    window: int = 0  # the longest sequence in tokens; 0: unknown
+    settings: Mapping[str, str] = field(default_factory=dict)  # what else changes answers: a label map, …
+    # For a checkpoint that Clinometer made, from its card: "base" (weights checksum of the model it began with),
     # "method", "data", "amount", "seed". Tells which models of a run are before and after; changes no answer.
     tuning: Mapping[str, str] = field(default_factory=dict)
 
@@ -70,8 +70,8 @@ class ModelInfo:
 # ---------------------------------------------------------------------------------------------------------
 # Requests: one question to a model
 
-MASK = "[MASK]"  # the blank whose word is asked for; each adapter puts its model's own mask token there
-# A second blank that hides a word but is not read; "[HIDDEN:old people]" is as many as "old people" has tokens.
+MASK = "[MASK]"  # the blank that is asked about; each adapter puts its model's mask token there
+# A second blank that hides a word but is not read; "[HIDDEN:old people]" hides as many tokens as those words have.
 HIDDEN = "[HIDDEN]"
 
 Join = Literal["space", "separator"]
@@ -80,16 +80,15 @@ Normaliser = Literal["vocabulary", "words"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordQuery:
-    """A question about one word; `Fill` and `NextWord` say where the word stands.
+    """A question about one word; `Fill` and `NextWord` say where the word is.
 
-    `context` comes before `text` and is never searched for blanks. It is encoded on its own, so that one context
-    shared by many texts is encoded once; and it alone is cut, from its start, when both are longer than
-    the model's window.
+    `context` comes before `text` and is never searched for blanks. It is encoded separately, once for all texts
+    that share it. If both together exceed the model's window, the start of the context is cut.
     """
 
     text: str
     context: str = ""
-    join: Join = "space"  # what stands between context and text: a space, or the model's separator token
+    join: Join = "space"  # what is between context and text: a space, or the model's separator token
     words: tuple[str, ...] = ()  # ask for these words …
     top_k: int = 0  # … or for the k most probable ones
     normalise: Normaliser = "vocabulary"  # "words": softmax over the given words only (cheaper)
@@ -97,7 +96,7 @@ class WordQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill(WordQuery):
-    """Which word stands at the one `MASK` in the text?"""
+    """Which word belongs at the one `MASK` in the text?"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,12 +110,12 @@ class Sample:
 
     prefix: str
     n: int
-    first: int = 0  # index of the first sample: a request may ask for a part of them
+    first: int = 0  # index of the first sample: a request may ask for some of them
     max_new_tokens: int = 50
     temperature: float = 1.0
     seed: int = 0
-    top_k: int = 0  # draw from the k most probable tokens only, and those as probable as the k-th; 0: off
-    top_p: float = 1.0  # of these, from the most probable ones that have at least p of the probability; 1: off
+    top_k: int = 0  # draw only from the k most probable tokens, and any tied with the k-th; 0: off
+    top_p: float = 1.0  # and among these, from the most probable with at least p of the probability; 1: off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +134,7 @@ class Classify:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embed:
-    """Which vector stands for the text?"""
+    """Which vector represents the text?"""
 
     text: str
 
@@ -167,7 +166,7 @@ Tag = str | int | float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A request as a probe asks it: the question, and the labels by which its answer will be read."""
+    """A request as a probe asks it: the question, and tags by which the probe will read its answer."""
 
     request: Request
     tags: Mapping[str, Tag]
@@ -175,9 +174,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Many requests of one kind as columns: what all of them share is said once, what differs is a column each.
+    """Many requests of one kind as columns: what they share is given once, what differs is a column.
 
-    A probe may yield blocks and items, mixed as it likes; `clinometer.questions.items_of` gives the items.
+    A probe may yield blocks and items in any mix; `clinometer.questions.items_of` turns them into items.
     """
 
     kind: type[Request]
@@ -198,7 +197,7 @@ Questions = Iterable[Item | Block]
 class WordAnswer:
     """Words with their natural-log probabilities; NaN for a word that is not one token of the model.
 
-    Given words keep the order in which they were asked; the top k come most probable first.
+    Given words keep their order; the top k come most probable first.
     """
 
     words: tuple[str, ...]
@@ -214,7 +213,7 @@ class TextAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLikelihoodAnswer:
-    """Summed natural-log probability and the number of tokens it is summed over."""
+    """The summed natural-log probability, and over how many tokens."""
 
     logprob: float
     tokens: int
@@ -245,7 +244,7 @@ Answer = WordAnswer | TextAnswer | LogLikelihoodAnswer | ClassifyAnswer | EmbedA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One number with its uncertainty. `labels` say of what it is; NaN is "not computed", never zero."""
+    """One number with its uncertainty. `labels` say what it is about; NaN means "not computed", never zero."""
 
     labels: Mapping[str, str | int | float]
     estimate: float
@@ -265,7 +264,7 @@ class FindingTable:
     # what the estimate is, what the interval resamples, what p tests, what q is corrected over
     caption: str = field(repr=False)
     rows: tuple[Finding, ...] = field(repr=False)  # thousands
-    version: int = 1  # of the estimator: raised when the same records give other numbers
+    version: int = 1  # of the estimator; raised when the same records give other numbers
 
 
 Mark = Literal["bars", "intervals", "lines", "heatmap", "scatter"]
@@ -273,12 +272,12 @@ Mark = Literal["bars", "intervals", "lines", "heatmap", "scatter"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart of one finding table, described by what it shows and not by how it is drawn.
+    """A chart of one finding table, described by what it shows, not by how it is drawn.
 
     `x`, `y`, `color`, `row` and `column` name labels of the table, or "estimate". `filters` keep the rows whose
-    label has that value. `menus` are labels that the reader chooses by a menu beside the chart. In a scatter plot
-    `text` is a label that is written at each point, and a line joins the points of one colour, in the order in
-    which the table first names the values of `joined`.
+    label has that value. The reader chooses the values of `menus` beside the chart. In a scatter plot, `text` is a
+    label written at each point, and a line joins the points of one colour in the order in which the table first
+    names the values of `joined`.
     """
 
     name: str
@@ -293,14 +292,14 @@ class Figure:
     column: str = ""
     filters: Mapping[str, str | int | float] = field(default_factory=dict)
     menus: tuple[str, ...] = ()
-    measure: str = ""  # what the estimate is here, where the title of the table says more than that
-    reference: float | None = None  # where "no lean" lies: drawn as a line
-    reversed: str = ""  # the x or y whose numbers fall along its axis, for what is better when it is less
+    measure: str = ""  # what the estimate is here, if the table's title says more than that
+    reference: float | None = None  # the value that means "no lean": drawn as a line
+    reversed: str = ""  # the x or y whose axis runs backwards, because less is better
     text: str = ""
     joined: str = ""
-    colors: tuple[str, ...] = ()  # values of `color` that take the first colours, so that several figures agree
+    colors: tuple[str, ...] = ()  # values of `color` that get the first colours, so that figures agree
     evidence: str = ""  # the stage whose prompts are behind the figure …
-    evidence_filter: Mapping[str, str | int | float] = field(default_factory=dict)  # … and the tags that they have
+    evidence_filter: Mapping[str, str | int | float] = field(default_factory=dict)  # … and their tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,7 +347,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that one probe concludes from the records of a run."""
+    """What one probe concludes from the records of a run."""
 
     probe: str
     tables: tuple[FindingTable, ...] = field(repr=False)
@@ -356,4 +355,4 @@ class Findings:
     notices: tuple[Notice, ...] = field(default=(), repr=False)
     headlines: tuple[str, ...] = ()  # what was found, in plain sentences, each with its interval
     verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
-    release: str = ""  # of Clinometer: who chose the words
+    release: str = ""  # the release of Clinometer that chose the words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 
 import clinometer as library
+from clinometer import plugins
 from clinometer.store import RunFolder
 from tests.models.tiny import tiny
 
@@ -226,3 +228,18 @@ def test_version_and_lists(clinometer):
     listed = clinometer("probes").out
     for word in ("counterexamples.backgrounds", "quick: 5", "fill or next_word"):
         assert word in listed
+
+
+def test_models_that_a_package_adds_are_listed_with_their_package(clinometer, tmp_path, monkeypatch):
+    added = tmp_path / "site" / "their_models-1.2.dist-info"
+    added.mkdir(parents=True)
+    (added / "METADATA").write_text("Metadata-Version: 2.1\nName: their-models\nVersion: 1.2\n")
+    (added / "entry_points.txt").write_text("[clinometer.models]\ntheirs = their_models:PROVIDER\n")
+    monkeypatch.syspath_prepend(added.parent)
+    plugins.entry_points.cache_clear()
+    try:
+        listed = clinometer("models")
+    finally:
+        plugins.entry_points.cache_clear()
+    assert listed.code == 0  # nothing of the package is imported
+    assert re.search(r"^theirs: .*\n  source    their-models 1\.2$", listed.out, re.MULTILINE)

@@ -13,8 +13,8 @@ import time
 import pytest
 
 from clinometer.data import read_human_stereotypes
-from clinometer.data.datasets import DATASETS
 from clinometer.data.suggestions import ENGINES
+from clinometer.data.user_folder import DATASETS
 from clinometer.errors import DataError
 from tests.local_server import Script, serve
 from tests.suggestion_server import answering, asked
@@ -256,7 +256,7 @@ def test_no_engine_offers_anything(collecting, tmp_path):
         result = collecting(server)
     assert result.code == 2
     assert "nothing to review" in result.err
-    assert os.listdir(tmp_path / "mine") == ["answers.jsonl"]
+    assert sorted(os.listdir(tmp_path / "mine")) == ["answers.jsonl", "answers.jsonl.lock"]
 
 
 def test_a_sheet_that_a_person_works_on_is_not_lost(collecting, tmp_path):

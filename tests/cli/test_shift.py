@@ -7,7 +7,7 @@ import shutil
 import pytest
 from transformers.utils import logging
 
-from clinometer.cli.several import spread
+from clinometer.cli.arguments import spread
 from clinometer.store import RunFolder
 from clinometer.store.lock import hold_lock
 from tests.models.tiny import tiny

@@ -1,11 +1,14 @@
-"""What stands on the command line becomes the spec that it means."""
+"""The options of a command become the spec that they describe."""
 
 from __future__ import annotations
 
 import pytest
 
+import clinometer
 from clinometer.cli.spec_options import spec_from_options
 from clinometer.errors import SpecError
+from clinometer.types import ModelSpec
+from clinometer.workflows.specs import default_models, describe_audit, new_run_folder
 
 
 def spec(**changes):
@@ -31,8 +34,8 @@ def test_one_model_need_not_be_named_in_a_label_map():
     ("given", "words"),
     [
         ("org/a", "expected MODEL:"),
-        ("LABEL_0=negative", "say of which model"),
-        ("org/b:LABEL_0=negative", "'org/b' takes no part"),
+        ("LABEL_0=negative", "say which model it is for"),
+        ("org/b:LABEL_0=negative", "'org/b' is not a model of this audit"),
         ("org/a:LABEL_0=negative,LABEL_1", "'LABEL_1' is not LABEL=class"),
     ],
 )
@@ -73,3 +76,50 @@ def test_models_beside_the_audited_one_get_their_label_maps():
 )
 def test_without_a_probe_those_are_run_that_can_ask_the_models(models, audits):
     assert set(spec(models=models, probes=None).probes) == audits
+
+
+def test_both_doors_describe_the_same_audit_by_the_same_spec():
+    scorer = ModelSpec(name="org/s", label_map={"a": "positive"})
+    called = describe_audit(
+        ["org/a", ModelSpec(name="builtin:masked")],
+        probes=["counterexamples"],
+        profile="quick",
+        seed=7,
+        options={"counterexamples": {"backgrounds": 3}},
+        roles={"scorer": [scorer]},
+        where="audit()",
+    )
+    typed = spec(
+        seed=7,
+        settings=["counterexamples.backgrounds=3"],
+        roles={"scorer": ["org/s"], "encoder": None},
+        label_maps=["org/s:a=positive"],
+    )
+    assert called.spec == typed
+
+
+def test_a_wrong_value_is_refused_under_the_name_of_its_door():
+    with pytest.raises(SpecError, match=r"command line: models\.0\.dtype: .*found 'float8'"):
+        spec(dtype="float8")
+    with pytest.raises(SpecError, match=r"audit\(\): seed"):
+        clinometer.audit("org/a", probes=["stigma"], seed="7")
+
+
+def test_a_trusted_model_must_be_one_of_the_audit():
+    found = spec(trusted=["org/a"])
+    assert [model.trust_remote_code for model in found.models] == [True, False]
+    with pytest.raises(SpecError, match="org/b: not a model of this audit; did you mean 'org/a'"):
+        spec(trusted=["org/b"])
+
+
+def test_without_a_model_each_audit_brings_its_own_in_the_order_of_the_audits():
+    assert default_models(["counterfactual", "stereotypes"]) == ["builtin:causal", "builtin:masked"]
+    assert default_models(None)[:2] == ["builtin:masked", "builtin:causal"]
+
+
+def test_a_run_is_named_after_its_first_model():
+    folder = new_run_folder(spec(models=["/models/BERT base!", "gpt2"]))
+    assert folder.parent.name == "runs"
+    assert folder.name.endswith("-bert-base-and-1-more-quick")
+    with pytest.raises(SpecError, match="the list of models is empty"):
+        new_run_folder(spec(models=[]))

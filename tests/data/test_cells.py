@@ -6,7 +6,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinometer.data.cells import escaped, to_csv, unescaped
+from clinometer.data.files import escaped, to_csv, unescaped
 
 
 @given(st.text())

@@ -114,9 +114,9 @@ def test_unknown_names():
         ('name = "name"', 'name = "name"\nvalues = ["a", "b"]', "either values or"),
         ('name = "name"', 'nmae = "name"', "did you mean 'name'"),
         ('name = "name"', 'name = "name"\nplurals = 1', "true or false"),
-        ('name = "female"', 'name = "male"', "'male' stands there twice"),
+        ('name = "female"', 'name = "male"', "'male' appears twice"),
         ('name = "female"', 'title = "female"', "unknown key 'title'"),
-        ('"Molly"', '"Jake"', "'Jake' stands there twice"),
+        ('"Molly"', '"Jake"', "'Jake' appears twice"),
         ('"Molly"', '" Molly"', "without braces"),
         ('"Molly"', "7", "expected a text, or a table"),
         ('"Molly"', '{ text = "Molly", article = "the" }', '"a" or "an"'),
@@ -129,8 +129,8 @@ def test_unknown_names():
         ("{value} said {he} feels", "{value} said {she} feels", "no field {she}"),
         ("{value} said {he} feels", "said {he} feels", "does not name the value"),
         ("{value} said {he} feels", "{value} said {he} feels ", "a space"),
-        ("{value} said {he} feels", "{value} said he} feels", "brace stands alone"),
-        ("{value} said {he} feels", "{value} is good at", "stands there twice"),
+        ("{value} said {he} feels", "{value} said he} feels", "brace without its partner"),
+        ("{value} said {he} feels", "{value} is good at", "appears twice"),
     ],
 )
 def test_a_mistake_is_named(tmp_path, old, new, words):
@@ -143,7 +143,7 @@ def test_a_mistake_is_named(tmp_path, old, new, words):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"monk", ', "", "one value only"),
+        ('"monk", ', "", "only one value"),
         ('values = ["monk", { text = "heir", article = "an" }]', "values = 3", "not a list"),
         ('values = ["monk", { text = "heir", article = "an" }]', "subgroups = []", "two or more tables"),
         ('templates = ["My friend is {a_value}, and we"]', "templates = []", "not a list of texts"),

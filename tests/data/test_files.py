@@ -46,7 +46,7 @@ def test_columns_in_any_order_and_optional_ones(write):
         ("word,gender\n", "no rows"),
         ("word\nshe\n", "line 1: no column 'gender'"),
         ("word,gender,gruop\nshe,female,x\n", "unknown column 'gruop'; did you mean 'group'?"),
-        ("word,gender,gender\nshe,female,male\n", "'gender' stands twice"),
+        ("word,gender,gender\nshe,female,male\n", "'gender' appears twice"),
         ("word,gender\nshe\n", "line 2: 1 values; expected 2"),
         ("word,gender\nshe,female,x\n", "line 2: 3 values; expected 2"),
         ('word,gender\n"she,female\n', "line 2: unexpected end of data"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clinometer.data import load_card, packaged, read_csv
-from clinometer.data.labelled_words import (
+from clinometer.data.sentiment_lexicons import (
     load_neutral_words,
     read_labelled_words,
     read_mpqa,
@@ -191,8 +191,8 @@ def test_a_plain_list_of_neutral_words(write):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("cheese\nvodka martini\n", "line 2: 'vodka martini'; expected one word a line"),
-        ("cheese\nvodka,neutral\n", "line 2: 'vodka,neutral'; expected one word a line"),
+        ("cheese\nvodka martini\n", "line 2: 'vodka martini'; expected one word per line"),
+        ("cheese\nvodka,neutral\n", "line 2: 'vodka,neutral'; expected one word per line"),
         ("cheese\nvodka\ncheese\n", "line 3: 'cheese' again (first in line 1)"),
         ("word,label\nso,positive\n", "no row with label neutral"),
         ("cheese,vodka\n", "no column 'word'"),

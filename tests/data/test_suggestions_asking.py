@@ -157,11 +157,11 @@ def test_a_pause_that_is_too_long_is_a_failure():
 @pytest.mark.parametrize(
     ("engine", "script", "complaint"),
     [
-        ("google", Script(b"<html>unusual traffic</html>"), "no JSON but b'<html>unusual traffic</html>'"),
-        ("google", Script(b'["q", ["x"'), "no JSON"),
-        ("google", Script(b""), "no JSON"),
-        ("google", Script(b"\xff\xfe"), "no JSON"),
-        ("google", Script(b"[" * 200_000), "no JSON"),
+        ("google", Script(b"<html>unusual traffic</html>"), "not JSON but b'<html>unusual traffic</html>'"),
+        ("google", Script(b'["q", ["x"'), "not JSON"),
+        ("google", Script(b""), "not JSON"),
+        ("google", Script(b"\xff\xfe"), "not JSON"),
+        ("google", Script(b"[" * 200_000), "not JSON"),
         ("google", Script(b"{}"), "other JSON"),
         ("google", Script(b'["q"]'), "other JSON"),
         ("google", Script(b'["q", "x"]'), "other JSON"),
@@ -193,7 +193,7 @@ def test_an_answer_in_another_charset():
         assert asker(server.url).ask("q").answer == ["q", ["q café"]]
     script.headers["Content-Type"] = "text/javascript; charset=no-such"
     with serve(lambda _: script) as server:
-        assert "no JSON" in asker(server.url).ask("q").failure
+        assert "not JSON" in asker(server.url).ask("q").failure
 
 
 def test_a_cut_answer_is_asked_for_again():

@@ -110,7 +110,7 @@ def test_a_failure_is_recorded_and_asked_again_next_time(tmp_path):
         done = collect([POETS], askers(server, "google"), journal)
         assert (done.answered, done.failed) == (0, 1)
         assert open_questions([POETS], ["google"], journal) == 1
-    assert "no JSON" in json.loads(path.read_text(encoding="utf-8"))["failure"]
+    assert "not JSON" in json.loads(path.read_text(encoding="utf-8"))["failure"]
     with serve(answering({"google": ["sad"]})) as server, open_journal(path) as journal:
         assert collect([POETS], askers(server, "google"), journal).answered == 1
         assert open_questions([POETS], ["google"], journal) == 0
@@ -170,7 +170,7 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path, line):
     path = tmp_path / "answers.jsonl"
     whole = entry() + b"\n" + line + b"\n" + entry() + b"\n"
     path.write_bytes(whole)
-    with pytest.raises(DataError, match=r"answers\.jsonl', line 2 is no answer"), open_journal(path):
+    with pytest.raises(DataError, match=r"answers\.jsonl', line 2 is not an answer"), open_journal(path):
         pass
     assert path.read_bytes() == whole
 

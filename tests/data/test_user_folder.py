@@ -9,8 +9,15 @@ import time
 import pytest
 
 from clinometer.data import EMOTIONS
-from clinometer.data.datasets import DATASETS, get_dataset
-from clinometer.data.user_folder import add_file, added_file, read_record, remove_added, user_folder
+from clinometer.data.user_folder import (
+    DATASETS,
+    add_file,
+    added_file,
+    get_dataset,
+    read_record,
+    remove_added,
+    user_folder,
+)
 from clinometer.errors import DataError
 from clinometer.probes import PROBES
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.spatial.distance import cosine
 
-from clinometer.data import emotions as data_emotions
+from clinometer import data
 from clinometer.metrics import (
     EMOTIONS,
     emotion_profile,
@@ -114,7 +114,7 @@ def test_the_order_of_emotions_is_the_papers_and_that_of_the_data():
     assert ", ".join(EMOTIONS) == (
         "fear, joy, sadness, trust, surprise, anticipation, disgust, anger, negative, positive"
     )
-    assert data_emotions.EMOTIONS == EMOTIONS
+    assert data.EMOTIONS == EMOTIONS
 
 
 # ---- similarity -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from clinometer.metrics import wasserstein1
-from clinometer.metrics.wasserstein import PooledDistances, quantile_grid, small_labels
+from clinometer.metrics.fairness import PooledDistances, quantile_grid, small_labels
 
 SAMPLES = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=30)
 

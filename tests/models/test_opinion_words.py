@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from clinometer.data.opinion_words import read_opinion_words, vader_opinion_words, vader_scores
+from clinometer.data.sentiment_lexicons import read_opinion_words, vader_opinion_words, vader_scores
 from clinometer.errors import DataError, RequestError
 from clinometer.models.load import load_model
 from clinometer.models.providers.opinion_words import OpinionWordModel

@@ -12,8 +12,8 @@ from scipy.stats import foldnorm
 from clinometer.metrics import paired_change
 from clinometer.probes.counterfactual import measures
 from clinometer.probes.counterfactual.measures import checkpoints_of
+from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
-from clinometer.report.colours import PAPER
 from clinometer.types import Item, LogLikelihood, LogLikelihoodAnswer, Sample, TextAnswer
 
 LEAN = {"red": 0.9, "blue": 0.1}

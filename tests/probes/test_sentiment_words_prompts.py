@@ -8,7 +8,7 @@ import pytest
 from fake_records import MemoryRecords, fake_model, plan_for
 from fake_sentiment import FakeSentiment, ask_sentiment, write_reviews, write_words
 
-from clinometer.data.labelled_words import load_neutral_words, vader_words
+from clinometer.data.sentiment_lexicons import load_neutral_words, vader_words
 from clinometer.errors import DataError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.protocol import Stage

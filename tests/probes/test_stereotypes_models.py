@@ -19,7 +19,7 @@ from fake_stereotypes import (
 from scipy import stats
 
 from clinometer.metrics import EMOTIONS, representational_similarity
-from clinometer.metrics.similarity import similarity_matrix, standard_ranks
+from clinometer.metrics.stereotypes import similarity_matrix, standard_ranks
 from clinometer.probes.stereotypes.measures import mean_and_interval, shuffled_groups, tunings_of
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

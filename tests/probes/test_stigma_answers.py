@@ -2,7 +2,7 @@
 
 import pytest
 
-from clinometer.data.stigma_prompts import load_prompts
+from clinometer.data.stigma_data import load_prompts
 from clinometer.probes.stigma.answers import REFUSAL, UNCLEAR, read_answer
 
 SCALE = load_prompts().questions[0].options

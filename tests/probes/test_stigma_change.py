@@ -8,7 +8,7 @@ from fake_attitude import RATINGS, FakeAttitude, FakeClassifier, noise_of, row_o
 from fake_records import MemoryRecords, ask, fake_model, plan_for
 from scipy import stats
 
-from clinometer.data.stigma_conditions import load_conditions
+from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.measures import DIFFERENCE, MaskedAttitudes
 from clinometer.probes.stigma.questions import Roster

@@ -7,7 +7,7 @@ import pytest
 from fake_attitude import COVERED, RATINGS, FakeAttitude, FakeChat, FakeClassifier, noise_of, row_of, rows_of
 from fake_records import MemoryRecords, ask, fake_model, plan_for
 
-from clinometer.data.stigma_conditions import load_conditions
+from clinometer.data.stigma_data import load_conditions
 from clinometer.metrics import overall_attitude
 from clinometer.probes.stigma import PROBE, tables
 from clinometer.types import ClassifyAnswer, WordAnswer

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from fake_records import fake_model, plan_for
 
-from clinometer.data.stigma_conditions import load_conditions
+from clinometer.data.stigma_data import load_conditions
 from clinometer.errors import DataError, ModelError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.stigma import PROBE

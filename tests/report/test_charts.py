@@ -11,8 +11,8 @@ import pytest
 import vl_convert
 
 from clinometer.errors import RecordsError
+from clinometer.report.chart_style import PAGE, PAPER
 from clinometer.report.charts import chart
-from clinometer.report.colours import PAGE, PAPER
 from clinometer.report.plot_data import plot_data
 from clinometer.report.rounding import estimate_text
 from clinometer.types import Figure, Finding, FindingTable
@@ -313,12 +313,12 @@ def test_all_marks_compile_and_carry_no_not_a_number():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"x": "wrod"}, "draws 'wrod', which is no label of table 't': did you mean 'word'?"),
+        ({"x": "wrod"}, "draws 'wrod', which is not a label of table 't': did you mean 'word'?"),
         ({"menus": ("model",)}, "draws 'model'"),
         ({"y": "word"}, "one of the two must be 'estimate'"),
-        ({"text": "wodr"}, "draws 'wodr', which is no label of table 't': did you mean 'word'?"),
+        ({"text": "wodr"}, "draws 'wodr', which is not a label of table 't': did you mean 'word'?"),
         ({"joined": "k"}, "draws 'k'"),
-        ({"reversed": "k"}, "reverses 'k', which is along neither of its axes"),
+        ({"reversed": "k"}, "reverses 'k', which is on neither of its axes"),
         ({"mark": "heatmap"}, "x and y must be labels"),
     ],
 )

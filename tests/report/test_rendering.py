@@ -143,7 +143,7 @@ def test_the_page_says_what_was_audited_and_how_to_check_it():
         "60 of 3,886 shown; all in records/counterexamples/ask",
         "1 row without an estimate not drawn",
         "81 rows",
-        "All digits: findings/counterexamples/change.csv",
+        "With all digits: findings/counterexamples/change.csv",
         "Not computed in this table: interval, p, q.",  # the similarity table
         "clinometer resume RUN",
         "clinometer verify RUN",
@@ -175,7 +175,7 @@ def test_numbers_are_rounded_in_sight_and_whole_in_the_title():
 def test_a_run_without_findings_says_so():
     text = "".join(parse(render(page(findings=(), evidence={}, models=(), digest=""))).texts)
     assert "This run has no findings yet." in text
-    assert "No model is named" in text
+    assert "This run names no model" in text
 
 
 def test_tables_without_rows_or_without_any_number():
@@ -273,7 +273,7 @@ def test_prompts_that_an_earlier_figure_shows_are_not_repeated():
     same, other = evidence(), Evidence(shown=evidence().shown[:1], total=1, where=("elsewhere",))
     for behind, links in ((same, 1), (other, 0)):
         html = render(page(findings=(small,), evidence={"small": {first.name: same, second.name: behind}}))
-        assert html.count("Prompts: those behind figure 1") == links
+        assert html.count("Same prompts as figure 1") == links
         assert html.count('<details class="prompts">') == 2 - links
         assert ('href="#prompts-1-1"' in html) == bool(links)
         assert 'id="prompts-1-1"' in html
@@ -335,6 +335,6 @@ def test_rendering_needs_no_torch():
 
 def test_how_to_read_says_what_intervals_q_and_n_are():
     words = " ".join(re.sub(r"<[^>]+>", "", render(page())).split())
-    assert "would cover the true value in 95 of 100 repetitions" in words
+    assert "95 of 100 such intervals would cover the true value" in words
     assert "within the family that the caption names, at most 5 % are false alarms on average" in words
     assert "the caption says whether that is occupations, prompts or something else" in words

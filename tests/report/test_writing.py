@@ -9,7 +9,7 @@ import pytest
 
 from clinometer.errors import InputError, RecordsError, StoreError
 from clinometer.report import ProbeText, read_page, save_figures, write_report
-from clinometer.store import Row, RunFolder, StageKey
+from clinometer.store import Row, RunFolder, StageKey, findings_digest
 from clinometer.types import Figure, Fill, Finding, Findings, FindingTable, Item, WordAnswer
 from tests.report.samples import model_info, small_findings
 
@@ -54,7 +54,7 @@ def test_the_report_is_written_into_the_run_folder(run):
         "org/two",
         "seed = 11",
         run.run_id,
-        run.findings_digest(),
+        findings_digest(run.read_findings()),
         "findings/small/words.csv",
         "40 of 310 shown",
     ):
@@ -109,7 +109,7 @@ def test_evidence_shows_and_counts_only_the_prompts_with_the_tags(run):
 def test_an_evidence_filter_that_names_no_tag_is_explained(run):
     with_evidence_filter(run, knid="base")
     with pytest.raises(
-        RecordsError, match=r"figure 'words' .*'knid', which is no tag of stage 'ask': did you mean 'kind'"
+        RecordsError, match=r"figure 'words' .*'knid', which is not a tag of stage 'ask': did you mean 'kind'"
     ):
         read_page(run, probes=TEXTS)
     with_evidence_filter(run, number="four")

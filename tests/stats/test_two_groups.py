@@ -14,8 +14,7 @@ from scipy import stats
 
 from clinometer.stats import permutation_test, two_group_bootstrap, two_group_permutation
 from clinometer.stats._clusters import group_items
-from clinometer.stats._resampling import Draws, resample
-from clinometer.stats._studentized import limits
+from clinometer.stats._resampling import Draws, limits, resample
 
 DATA_SETS = 2000  # a share of 95 % has a standard error of 0.5 %
 

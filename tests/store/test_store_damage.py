@@ -128,7 +128,7 @@ def test_a_file_that_is_not_ours_is_caught_even_with_a_right_checksum(run, middl
         stray = middle.with_name(PartName.of(data, sequence=9).file_name)
         stray.write_bytes(data)
         assert [part.path for part in run.check()] == [stray]
-        assert "does not say to which run" in run.check()[0].reason
+        assert "does not say which run" in run.check()[0].reason
         stray.unlink()
 
 

@@ -9,12 +9,12 @@ from polars.testing import assert_frame_equal
 from store_samples import KEY, append, parts, rows
 
 from clinometer.errors import RecordsError
-from clinometer.store import stream
+from clinometer.store import parts as part_files
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(stream, "BATCH_ROWS", 50)
+    monkeypatch.setattr(part_files, "BATCH_ROWS", 50)
 
 
 def streamed(run, columns=None):

@@ -23,6 +23,7 @@ from clinometer.train import (
     MitigationSettings,
     fit_projection,
     mitigate,
+    mitigate_all,
     mitigation,
     read_material,
     train_causal,
@@ -396,6 +397,24 @@ def test_evaluation_templates_are_left_out_and_counted(files, tiny_folder, tmp_p
             device="cpu",
         )
     assert not (tmp_path / "b").exists()
+
+
+def test_all_strengths_share_their_pairs_and_are_searched_for_templates_once(
+    files, tiny_folder, tmp_path, monkeypatch
+):
+    material, searched = material_of(*files), []
+    real = type(material).template_finder
+    monkeypatch.setattr(type(material), "template_finder", lambda self: searched.append(self) or real(self))
+    wanted = variants(["embedding"], [0, 10], model="m", attribute="job", common=FEW)
+    together = mitigate_all(str(tiny_folder("bert")), material, wanted, out=tmp_path / "all", device="cpu")
+    assert len(searched) == 1
+    alone = mitigate(
+        str(tiny_folder("bert")), material, out=tmp_path / "alone", settings=wanted[1].settings, device="cpu"
+    )
+    assert files_of(together[1].folder) == files_of(alone.folder)
+    # what is finished is not searched again
+    mitigate_all(str(tiny_folder("bert")), material, wanted, out=tmp_path / "all", device="cpu")
+    assert len(searched) == 2
 
 
 def test_prompts_of_the_masked_audits_are_left_out_whatever_the_attribute_is(tmp_path):

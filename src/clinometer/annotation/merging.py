@@ -9,7 +9,7 @@ from typing import Literal
 
 from clinometer.annotation.items import Item, ItemKind
 from clinometer.annotation.sheets import RatedSheet
-from clinometer.data.cells import to_csv
+from clinometer.data.files import to_csv
 from clinometer.errors import DataError
 from clinometer.stats import RaterPair, pairwise_kappa
 

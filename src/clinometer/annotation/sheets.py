@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clinometer.annotation.items import Item, ItemKind, distinct_items, make_item
 from clinometer.data import CsvRow, read_csv, read_text
-from clinometer.data.cells import to_csv, unescaped
+from clinometer.data.files import to_csv, unescaped
 from clinometer.errors import DataError, nearest
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from clinometer.cli.arguments import BatchTokensOption, CacheOption, DeviceOption, ExecutorOption, QuietOption
+from clinometer.cli.progress import finish_run
 from clinometer.errors import SpecError
 
 
@@ -21,7 +22,7 @@ def audit(
     ] = None,
     probe: Annotated[
         list[str] | None,
-        typer.Option(help="An audit to run; repeatable. Default: all that fit the models.", show_default=False),
+        typer.Option(help="An audit; repeatable. Default: all that can ask the models.", show_default=False),
     ] = None,
     profile: Annotated[
         str | None, typer.Option(help="quick, standard or paper. Default: standard.", show_default=False)
@@ -40,7 +41,7 @@ def audit(
     template: Annotated[
         list[str] | None,
         typer.Option(
-            help="sentiment_words: a prompt with [MASK]; repeat it to see how the verdicts change.",
+            help="sentiment_words: a prompt with [MASK]; repeat to compare several.",
             show_default=False,
         ),
     ] = None,
@@ -72,7 +73,7 @@ def audit(
     ] = None,
     trust_remote_code: Annotated[
         list[str] | None,
-        typer.Option(help="Run the code that this model brings; name the model; repeatable.", show_default=False),
+        typer.Option(help="A model whose own code may run; repeatable.", show_default=False),
     ] = None,
     spec: Annotated[
         Path | None, typer.Option(help="A TOML spec instead of the options above.", show_default=False)
@@ -96,11 +97,13 @@ def audit(
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
     if spec is not None and both:
-        raise SpecError(f"--spec says it all; leave out {', '.join(both)} or put it into {spec}")
+        raise SpecError(f"--spec replaces the other options; leave out {', '.join(both)}, or put it into {spec}")
 
-    # heavy imports below: `clinometer --help` must not wait for them
-    from clinometer.cli.spec_options import default_models, spec_from_options
+    # imported here, so that `clinometer --help` does not wait for them
+    from clinometer.cli.spec_options import spec_from_options
     from clinometer.spec import read_spec
+    from clinometer.workflows import AuditRequest, Execution, run_audit
+    from clinometer.workflows.specs import default_models, new_run_folder
 
     if spec is not None:
         wanted = read_spec(spec)
@@ -125,11 +128,7 @@ def audit(
             trusted=trust_remote_code or [],
         )
 
-    from clinometer.cli.finish import finish_run
-    from clinometer.front import run_name
-    from clinometer.workflows import AuditRequest, Execution, run_audit
-
-    place = out if out is not None else Path("runs") / run_name(wanted)
+    place = out if out is not None else new_run_folder(wanted)
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
     request = AuditRequest(spec=wanted, folder=place, execution=execution)
     finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)

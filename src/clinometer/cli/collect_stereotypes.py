@@ -54,7 +54,7 @@ def collect_stereotypes(
         _write_dataset(read_back, out or Path("collected-stereotypes.tsv"))
         return
 
-    from clinometer.data.social_groups import load_groups, load_templates, read_groups, read_templates
+    from clinometer.data.stereotypes_data import load_groups, load_templates, read_groups, read_templates
     from clinometer.data.suggestions import ask_about
 
     questions = ask_about(
@@ -71,7 +71,6 @@ def _collect(
     import random
 
     from clinometer.cli.progress import show_progress
-    from clinometer.data.counting import counted
     from clinometer.data.suggestions import (
         Asker,
         Manners,
@@ -82,6 +81,7 @@ def _collect(
         read_sheet,
         write_sheet,
     )
+    from clinometer.data.wording import counted
 
     sheet = folder / "review.csv"
     if sheet.exists():
@@ -151,8 +151,8 @@ def _engines(names: list[str], addresses: list[str], *, delay: float) -> list[En
 
 
 def _write_dataset(sheet: Path, file: Path) -> None:
-    from clinometer.data.counting import counted
     from clinometer.data.suggestions import judged_stereotypes, write_stereotypes
+    from clinometer.data.wording import counted
 
     kept = judged_stereotypes(sheet)
     write_stereotypes(file, kept)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinometer.cli.collect_stereotypes import collect_stereotypes
-from clinometer.cli.data_reviews import get_reviews
 from clinometer.errors import DataError
 
 if TYPE_CHECKING:
@@ -48,9 +47,8 @@ def get(
     """Download a data set, check it and keep it for every later audit."""
     import tempfile
 
-    from clinometer.data.datasets import get_dataset
     from clinometer.data.downloads import download
-    from clinometer.data.user_folder import add_file
+    from clinometer.data.user_folder import add_file, get_dataset
 
     dataset = get_dataset(name)
     address = url or dataset.url
@@ -68,8 +66,7 @@ def get(
 @data.command("list")
 def list_() -> None:
     """List the data sets that can be added, and those that are."""
-    from clinometer.data.datasets import DATASETS
-    from clinometer.data.user_folder import added_file, read_record, user_folder
+    from clinometer.data.user_folder import DATASETS, added_file, read_record, user_folder
 
     for name, dataset in DATASETS.items():
         print(f"{name}: {dataset.about}")
@@ -99,8 +96,38 @@ def remove(name: NameArgument) -> None:
     print(f"{name}: removed" + (f" ({record.found}, from {record.origin})" if record else ""))
 
 
+@data.command()
+def get_reviews(
+    name: Annotated[
+        str, typer.Argument(help="A dataset on the hub, or a folder of data files.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option(help="The CSV file to write; it must not exist.", show_default=False)],
+    config: Annotated[
+        str | None, typer.Option(help="Which configuration, where the dataset has several.", show_default=False)
+    ] = None,
+    split: Annotated[str, typer.Option(help="Or a part of one: train[:5000]+train[-5000:].")] = "train",
+    text_column: Annotated[str, typer.Option(help="The column with the text.")] = "text",
+    label_column: Annotated[str, typer.Option(help="The column with the label.")] = "label",
+    positive: Annotated[str, typer.Option(help="The label of positive reviews: a value or a class name.")] = "1",
+    negative: Annotated[str, typer.Option(help="The label of negative reviews; others are left out.")] = "0",
+) -> None:
+    """Write the positive and negative reviews of a hub dataset to a CSV file; needs the extra `hub`."""
+    from clinometer.data.reviews import fetch_hub_reviews
+
+    count = fetch_hub_reviews(
+        name,
+        config=config,
+        split=split,
+        text_column=text_column,
+        label_column=label_column,
+        positive=positive,
+        negative=negative,
+        out=out,
+    )
+    print(f"{count:,} reviews written to {out}; audit with: --reviews {out}")
+
+
 data.command()(collect_stereotypes)
-data.command()(get_reviews)
 
 
 def _print_added(record: AddedDataset) -> None:

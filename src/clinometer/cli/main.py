@@ -9,18 +9,15 @@ import typer
 
 from clinometer import __version__
 from clinometer.cli.annotate import annotate
+from clinometer.cli.arguments import SeveralValues
 from clinometer.cli.audit import audit
 from clinometer.cli.data import data
+from clinometer.cli.listings import models, probes
 from clinometer.cli.mitigate import mitigate
-from clinometer.cli.models import models
-from clinometer.cli.probes import probes
-from clinometer.cli.report import report
-from clinometer.cli.resume import resume
-from clinometer.cli.several import SeveralValues
+from clinometer.cli.runs import report, resume, verify
 from clinometer.cli.shift import shift
 from clinometer.cli.train import train
 from clinometer.cli.tune import tune
-from clinometer.cli.verify import verify
 from clinometer.errors import ClinometerError, SettingError
 
 app = typer.Typer(
@@ -59,6 +56,6 @@ def main() -> None:
     try:
         app()
     except ClinometerError as error:
-        told = error.on_command_line if isinstance(error, SettingError) else error
-        print(f"clinometer: {told}", file=sys.stderr)
+        message = error.on_command_line if isinstance(error, SettingError) else error
+        print(f"clinometer: {message}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -99,7 +99,7 @@ def mitigate(
     The same command resumes. On several GPUs: accelerate launch --multi_gpu -m clinometer mitigate …
     """
     # heavy imports below: `clinometer --help` must not wait for them
-    from clinometer.cli.several import comma_separated
+    from clinometer.cli.arguments import comma_separated
     from clinometer.cli.tuned import checkpoint_audit, numbers, tune_and_print
     from clinometer.train import CorpusSettings, LabellingSettings, MitigationSettings
     from clinometer.workflows import Execution

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, plain lines elsewhere."""
+"""What a command shows while it works (a bar on a terminal, plain lines elsewhere) and what it found."""
 
 from __future__ import annotations
 
@@ -6,30 +6,62 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from clinometer.engine import Progress, Silent
+import typer
+
+if TYPE_CHECKING:
+    from clinometer.engine import Progress
+    from clinometer.results import Run
 
 _SECONDS_BETWEEN_LINES = 10.0
 
 
+def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> None:
+    """Do the work and print what it found; on Ctrl-C say how to continue."""
+    try:
+        with show_progress(quiet=quiet) as progress:
+            run = work(progress)
+    except KeyboardInterrupt:
+        again = f"continue with: clinometer resume {place}" if place.exists() else "nothing was written"
+        print(f"\nclinometer: stopped; {again}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    print_run(run)
+
+
+def print_run(run: Run) -> None:
+    """Print what was found, and where the run and its report are."""
+    for found in run.findings:
+        print(f"\n{found.probe}")
+        for line in found.headlines:
+            print(f"  {line}")
+        for notice in found.notices:
+            if notice.level == "warning":  # the others are in the report
+                print(f"  warning: {notice.text}")
+    print(f"\nrun     {run.path}\nreport  {run.report_path}")
+
+
 @contextlib.contextmanager
 def show_progress(*, quiet: bool) -> Iterator[Progress]:
-    """Choose how to show progress, and clean up after it."""
+    """Show progress on standard error until the block ends."""
     if quiet:
+        from clinometer.engine import Silent
+
         yield Silent()
     elif sys.stderr.isatty():
-        with _Bar() as bar, _notes_of_the_library(bar):
+        with _Bar() as bar, _library_notes(bar):
             yield bar
     else:
         lines = _Lines()
-        with _notes_of_the_library(lines):
+        with _library_notes(lines):
             yield lines
 
 
 @contextlib.contextmanager
-def _notes_of_the_library(progress: Progress) -> Iterator[None]:
-    """Show what the library logs, such as that a built-in model is being converted."""
+def _library_notes(progress: Progress) -> Iterator[None]:
+    """Show what the library logs, for instance that it converts a built-in model."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -45,7 +77,7 @@ def _notes_of_the_library(progress: Progress) -> Iterator[None]:
 
 
 class _Lines:
-    """One line at the start of a stage, one every ten seconds, one at its end."""
+    """A line at the start of a stage, every ten seconds, and at its end."""
 
     def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
         self._label, self._total, self._done, self._fresh = label, total, done, 0
@@ -121,7 +153,7 @@ def _say(text: str) -> None:
 
 
 def _rate(per_second: float) -> str:
-    """Write how fast it goes; what takes longer than a second, by how long it takes.
+    """Write a speed; if one item takes more than a second, write how long it takes.
 
     >>> _rate(1234.56), _rate(0.125)
     ('1,234.6/s', '8.0 s each')

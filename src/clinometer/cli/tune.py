@@ -100,7 +100,7 @@ def tune(
 
 
 def _whole_numbers(given: list[str]) -> tuple[int, ...]:
-    from clinometer.cli.several import comma_separated
+    from clinometer.cli.arguments import comma_separated
 
     parts = comma_separated(given)
     wrong = [part for part in parts if not part.isdecimal()]

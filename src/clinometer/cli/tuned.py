@@ -9,9 +9,8 @@ from typing import Any
 
 import typer
 
-from clinometer.cli.finish import print_run
-from clinometer.cli.progress import show_progress
-from clinometer.cli.several import comma_separated
+from clinometer.cli.arguments import comma_separated
+from clinometer.cli.progress import print_run, show_progress
 from clinometer.cli.spec_options import parse_label_maps, parse_settings
 from clinometer.engine import Progress
 from clinometer.errors import InputError

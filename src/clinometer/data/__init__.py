@@ -1,43 +1,64 @@
 """Word lists, occupations and templates with a source card each, and strict readers for the user's own files."""
 
-from clinometer.data.attitude_words import RATINGS, Rating, load_attitudes, read_attitudes
-from clinometer.data.card import Card, load_card
-from clinometer.data.emotions import EMOTIONS, EmotionLexicon, Lexicon, load_emotions, read_emotions
-from clinometer.data.evaluation_templates import frame_finder, template_finder
-from clinometer.data.fairness import ATTRIBUTES, Attribute, Value, fill_template, load_attribute, read_attribute
-from clinometer.data.files import packaged, read_text
-from clinometer.data.human_stereotypes import GroupMatch, HumanStereotype, match_groups, read_human_stereotypes
-from clinometer.data.knowledge import Kind, Sentences, load_sentences, read_sentences
-from clinometer.data.occupations import Gender, Occupation, load_occupations, read_occupations
-from clinometer.data.sensitive import SensitiveSentence, SensitiveSentences, sensitive_sentences
-from clinometer.data.sentences import split_sentences
-from clinometer.data.social_groups import (
+from clinometer.data.attributes import ATTRIBUTES, Attribute, Value, fill_template, load_attribute, read_attribute
+from clinometer.data.counterexamples_data import (
+    Gender,
+    Kind,
+    Occupation,
+    Sentences,
+    Verbalizer,
+    load_occupations,
+    load_sentences,
+    load_verbalizer,
+    read_occupations,
+    read_sentences,
+    read_verbalizer,
+)
+from clinometer.data.files import Card, CsvRow, check_keys, load_card, packaged, read_csv, read_text, read_toml
+from clinometer.data.sensitive_sentences import (
+    SensitiveSentence,
+    SensitiveSentences,
+    frame_finder,
+    sensitive_sentences,
+    template_finder,
+)
+from clinometer.data.stereotypes_data import (
+    EMOTIONS,
+    EmotionLexicon,
     Group,
     GroupKind,
+    GroupMatch,
+    HumanStereotype,
+    Lexicon,
     Templates,
+    load_emotions,
     load_groups,
     load_templates,
+    match_groups,
+    read_emotions,
     read_groups,
+    read_human_stereotypes,
     read_templates,
 )
-from clinometer.data.stigma_conditions import (
+from clinometer.data.stigma_data import (
     CATEGORIES,
-    Condition,
-    load_conditions,
-    read_conditions,
-    read_published_conditions,
-)
-from clinometer.data.stigma_prompts import (
+    RATINGS,
     BleachedPrompt,
+    Condition,
     Prompts,
+    Rating,
     ScaleQuestion,
     SocialPrompt,
     fill_prompt,
+    load_attitudes,
+    load_conditions,
     load_prompts,
+    read_attitudes,
+    read_conditions,
+    read_published_conditions,
 )
-from clinometer.data.substitution import Mention, counterfactual, find_values, first_mention
-from clinometer.data.tables import CsvRow, check_keys, read_csv, read_toml
-from clinometer.data.verbalizer import Verbalizer, load_verbalizer, read_verbalizer
+from clinometer.data.substitution import Mention, counterfactual, find_values, mention_finder
+from clinometer.data.wording import split_sentences
 
 __all__ = [
     "ATTRIBUTES",
@@ -74,7 +95,6 @@ __all__ = [
     "fill_prompt",
     "fill_template",
     "find_values",
-    "first_mention",
     "frame_finder",
     "load_attitudes",
     "load_attribute",
@@ -88,6 +108,7 @@ __all__ = [
     "load_templates",
     "load_verbalizer",
     "match_groups",
+    "mention_finder",
     "packaged",
     "read_attitudes",
     "read_attribute",

@@ -1,9 +1,8 @@
-"""Corpora: the texts that a model is trained on, read document by document from files of the user's own.
+"""Corpora: the texts that a model is trained on, read document by document from the user's files.
 
-`.jsonl`: one document a line, an object with `text` and, if it likes, `title`; other keys are passed over.
-`.txt`: what is one document depends on the file. Where the first line of text is a heading `= Title =`, as in
-dumps of Wikipedia, every such heading begins a document (`== Section ==` does not). Otherwise, where blank lines
-stand between lines of text, they separate the documents; and where there are none, every line is a document.
+`.jsonl`: one document per line, an object with `text` and perhaps `title`; other keys are ignored.
+`.txt`: if the first line of text is a heading `= Title =`, as in dumps of Wikipedia, every such heading begins a
+document (`== Section ==` does not). Otherwise blank lines separate the documents; without any, every line is one.
 Both may be compressed as `.xz` or `.gz`.
 """
 
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from clinometer.data.sentences import split_sentences
+from clinometer.data.wording import split_sentences
 from clinometer.errors import DataError
 
 _HEADING = re.compile(r"\s*= (?P<title>[^=\s]|[^=\s].*[^=\s]) =\s*")
@@ -44,14 +43,14 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The documents that were chosen from a corpus, in its order, and how many it has."""
+    """The documents chosen from a corpus, in its order, and how many the corpus has."""
 
     documents: tuple[Document, ...]
     total: int
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the chosen texts: the same texts, the same training."""
+        """The SHA-256 of the chosen texts: it tells whether two trainings used the same ones."""
         digest = hashlib.sha256()
         for document in self.documents:
             digest.update(document.text.encode() + b"\0")
@@ -60,14 +59,14 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusSplit:
-    """A corpus in two: documents to train on, and documents that were held out to measure on."""
+    """A corpus in two parts: documents to train on, and documents held out to measure on."""
 
     training: Selection
     held_out: tuple[Document, ...]
 
 
 def corpus_name(path: str | os.PathLike[str]) -> str:
-    """Return what a corpus is called: its file's name without the endings that say how it is written.
+    """Return the name of a corpus: its file's name without the endings.
 
     >>> corpus_name("news/reuters.jsonl.xz")
     'reuters'
@@ -79,9 +78,9 @@ def corpus_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_corpus(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Document]:
-    """Read the documents of one or more files, one after the other, without holding them all.
+    """Read the documents of one or more files, one after the other, without keeping them all in memory.
 
-    Raises DataError with the file and the line for what is no text, no JSON, or empty.
+    Raises DataError with the file and the line for anything that is not text, not JSON, or empty.
     """
     for given in paths:
         path, kind = Path(given), _kind(given)
@@ -96,11 +95,11 @@ def read_corpus(paths: Sequence[str | os.PathLike[str]]) -> Iterator[Document]:
 def choose_documents(
     paths: Sequence[str | os.PathLike[str]], *, fraction: float = 1.0, seed: int = 0, at_most: int = 0
 ) -> Selection:
-    """Choose a share of a corpus by chance.
+    """Choose a random share of a corpus.
 
-    Which documents are chosen depends on the seed and on their texts alone. Smaller shares lie within larger ones
-    of the same seed: 10 % ⊂ 25 % ⊂ 50 % ⊂ 100 %. `at_most` first cuts the corpus to so many documents (0: no
-    limit), of which the fraction is then taken; at least one document is chosen.
+    Which documents are chosen depends only on the seed and on their texts. Smaller shares are part of larger ones
+    with the same seed: 10 % ⊂ 25 % ⊂ 50 % ⊂ 100 %. `at_most` limits the corpus to that many documents (0: no
+    limit) before the fraction is taken; at least one document is chosen.
     """
     return split_corpus(paths, held_out=0, fraction=fraction, seed=seed, at_most=at_most).training
 
@@ -113,10 +112,10 @@ def split_corpus(
     at_most: int = 0,
     seed: int = 0,
 ) -> CorpusSplit:
-    """Hold documents out of a corpus, and choose a share of the others by chance, as `choose_documents` does.
+    """Hold documents out of a corpus, and choose a random share of the others as `choose_documents` does.
 
-    Which documents are held out depends on the seed, their number and the texts of the corpus alone: every
-    fraction and limit shares them. They are different texts, and no copy of one of them is chosen to train on.
+    Which documents are held out depends only on the seed, their number and the texts of the corpus: they are the
+    same for every fraction and limit. No two have the same text, and no copy of one is chosen to train on.
     """
     if not 0 < fraction <= 1:
         raise DataError(f"the fraction {fraction:g} of a corpus is not valid; expected more than 0 and at most 1")
@@ -139,7 +138,7 @@ def split_corpus(
             f"{names}: {len(first_copies):,} different documents; expected at "
             f"least {held_out + 1:,}, of which {held_out:,} are held out: give a larger corpus, or hold out fewer"
         )
-    # from the end of the order, so that a small share is the same whether documents are held out or not
+    # from the end of the order: then a small share is the same whether documents are held out or not
     held = first_copies[len(first_copies) - held_out :]
     if held:
         ranks = [rank for rank in ranks if rank < held[0]]
@@ -157,16 +156,16 @@ def split_corpus(
 
 
 def as_passages(documents: Sequence[Document], *, at_most_characters: int = 4000) -> str:
-    """Return documents as one text, with a blank line between them and none within.
+    """Return documents as one text, with a blank line between them and none inside them.
 
-    That is what audits read that measure on a text file of one's own: each document is a passage. One that is
-    longer than so many characters is cut at the end of a sentence, or of a word where it is one sentence.
+    This is the format that audits read from a user's text file: each document is a passage. A longer one is cut at
+    the end of a sentence, or of a word if it is a single sentence.
     """
     passages = [
         _cut("\n".join(line.strip() for line in document.text.splitlines() if line.strip()), at_most_characters)
         for document in documents
     ]
-    # where no blank line separates passages, each line would be read as one
+    # without a blank line between passages, each line would be read as one
     return (passages[0].replace("\n", " ") if len(passages) == 1 else "\n\n".join(passages)) + "\n"
 
 
@@ -182,7 +181,9 @@ def _kind(given: str | os.PathLike[str]) -> str:
     path = Path(given)
     kind = path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
     if kind not in _KINDS:
-        raise DataError(f"'{path}' ends in '{path.suffix}'; a corpus is a file .txt or .jsonl, also as .xz or .gz")
+        raise DataError(
+            f"'{path}' ends in '{path.suffix}'; a corpus is a .txt or .jsonl file, perhaps with .xz or .gz"
+        )
     return kind
 
 
@@ -194,14 +195,14 @@ def _read_jsonl(path: Path) -> Iterator[Document]:
         try:
             entry = json.loads(line)
         except ValueError as error:
-            raise DataError(f"{where}: no JSON ({error}); expected an object with a text, one a line") from None
+            raise DataError(f"{where}: not JSON ({error}); expected one object with a text per line") from None
         if not isinstance(entry, dict) or not isinstance(entry.get("text"), str):
-            raise DataError(f'{where}: no "text"; expected {{"text": "…"}}, one document a line')
+            raise DataError(f'{where}: no "text"; expected {{"text": "…"}}, one document per line')
         title = entry.get("title") or ""
         if not isinstance(title, str):
-            raise DataError(f'{where}: "title" is no text; expected "title": "…", or none')
+            raise DataError(f'{where}: "title" is not text; expected "title": "…", or none')
         if not entry["text"].strip():
-            raise DataError(f'{where}: "text" is empty; fill it or take the line out')
+            raise DataError(f'{where}: "text" is empty; fill it or remove the line')
         yield Document(text=entry["text"].strip(), title=title.strip(), source=str(path), line=number)
 
 
@@ -231,7 +232,7 @@ def _read_txt(path: Path) -> Iterator[Document]:
 
 
 def _layout(path: Path) -> Layout:
-    """Tell by what the documents of a text file are separated."""
+    """Return what separates the documents of a text file."""
     text_seen = blank_after_text = False
     for _, line in _lines(path):
         if not line.strip():
@@ -267,7 +268,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
             yield file
     except FileNotFoundError:
         raise DataError(
-            f"no file '{path}'; give the path of a corpus (.txt or .jsonl, also as .xz or .gz)"
+            f"no file '{path}'; give the path of a corpus (.txt or .jsonl, perhaps compressed as .xz or .gz)"
         ) from None
     except (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError) as error:
         raise DataError(

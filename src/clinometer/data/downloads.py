@@ -1,4 +1,4 @@
-"""Downloading one file: with a limit on time and size, checked against its SHA-256, whole or not at all."""
+"""Downloading one file: limited in time and size, checked against its SHA-256, complete or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OnBytes = Callable[[int, int], None]
 
 
 def http_opener() -> urllib.request.OpenerDirector:
-    """Return an opener for http and https and nothing else: no file:, no ftp:, not even by a redirect."""
+    """Return an opener for http and https only: no file: or ftp:, not even by a redirect."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler,
@@ -37,7 +37,7 @@ def http_opener() -> urllib.request.OpenerDirector:
 
 
 def user_agent() -> str:
-    """Return how Clinometer names itself to a server."""
+    """Return the name that Clinometer gives to a server."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -47,7 +47,7 @@ def user_agent() -> str:
 
 
 def check_address(url: str) -> str:
-    """Return an http or https address as it is; raise DataError for anything else."""
+    """Return an http or https address unchanged; raise DataError for anything else."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", url):
         raise DataError(f"{url!r} is not an address; expected http://… or https://…")
@@ -64,9 +64,9 @@ def download(
     most_seconds: float = 1800.0,
     on_bytes: OnBytes | None = None,
 ) -> None:
-    """Write what the address serves to `target`; on any failure raise DataError and leave no file.
+    """Download an address to `target`; on any failure raise DataError and leave no file.
 
-    `stalled_after` is how long the server may stay silent; `most_seconds` how long the whole may take.
+    `stalled_after` is how long the server may stay silent; `most_seconds` how long everything may take.
     """
     check_address(url)
     if sha256 and not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
@@ -92,7 +92,7 @@ def _fetch(
         with http_opener().open(request, timeout=stalled_after) as response, open(target, "wb") as file:
             length = response.headers.get("Content-Length", "")
             total = int(length) if length.isdecimal() else 0
-            # read1 returns what has come: a server that sends a byte now and then cannot outlast the deadline
+            # read1 returns what has arrived: a server that sends a byte now and then cannot outlast the deadline
             while piece := response.read1(_PIECE):
                 done += len(piece)
                 if done > most_bytes:
@@ -123,13 +123,13 @@ def _fetch(
         ) from None
     except OSError as error:
         raise DataError(f"'{url}' cannot be downloaded to '{target}' ({_reason(error)})") from None
-    if total and done < total:  # a closed connection is not an error to http.client when it is read piece by piece
+    if total and done < total:  # http.client does not report a closed connection when it is read piece by piece
         raise DataError(f"'{url}' broke off after {done:,} of {total:,} bytes; nothing was kept: try again")
     return digest.hexdigest()
 
 
 def _reason(error: Exception) -> str:
-    """Return the cause in one line."""
+    """Return the cause on one line."""
     reason = getattr(error, "reason", error)
     text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
     return " ".join(str(text).split())

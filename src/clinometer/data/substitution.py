@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from clinometer.data.fairness import Attribute
-from clinometer.data.wording import article_of
+from clinometer.data.attributes import Attribute
+from clinometer.data.wording import article_of, capitalised
 
 _POSSESSIVE = "his"
 _PRONOUNS = ("he", "him", _POSSESSIVE, "hers", "himself")
 
-# "her" is "his" before what is owned and "him" elsewhere; "his" is "her" and "hers" likewise. Something is owned
-# unless the sentence ends there or one of these words follows.
+# "her" becomes "his" before something owned and "him" elsewhere; "his" becomes "her" or "hers" likewise. Something
+# is owned unless the sentence ends or one of these words follows.
 _OWNED = re.compile(
     r"\s+(?!(?:a|about|after|again|all|along|already|although|always|am|an|and|any|are|around|as|at|away|back|be"
     r"|because|been|before|but|by|can|could|did|do|does|down|during|either|ever|every|for|from|had|has|have|he|here"
@@ -26,7 +26,7 @@ _OWNED = re.compile(
 )
 _ARTICLE = re.compile(r"\b(an?)\s+$", re.IGNORECASE)
 _SENTENCE_START = re.compile(r"(?:^|\n|[.!?][\"'”’)]*\s)\s*[\"'“‘(]*$")
-_NEAR = 16  # characters in front of a token in which its article or the end of a sentence is looked for
+_NEAR = 16  # characters in front of a token that are searched for its article or the end of a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +42,26 @@ def counterfactual(text: str, attribute: Attribute, a: str, b: str, *, articles:
     """Return cf(x, a, ã): the text with all sensitive tokens of value `a` replaced by those of value `b`.
 
     §3 of the counterfactual paper: all occurrences of each token of φ(a) become the corresponding token of φ(ã),
-    and everything else stays, also tokens of `b` that were there before. A value's tokens are the value itself,
-    its plural, its pronouns and further ones, as the attribute's file has it (`read_attribute`); the packaged
+    and everything else stays, including tokens of `b` that were there before. A value's tokens are the value
+    itself, its plural, its pronouns and further words, as its file says (`read_attribute`); the packaged
     attributes have the plurals of occupations and no pronouns.
 
-    - Whole words only: "Iran" is not in "Iranian", nor "Connor" in "O'Connor". What a hyphen joins are two words.
-      A possessive keeps its ending: "the nurse's" becomes "the baker's".
+    - Whole words only: "Iran" is not in "Iranian", nor "Connor" in "O'Connor". A hyphen joins two words. A
+      possessive keeps its ending: "the nurse's" becomes "the baker's".
     - Case is kept: "Nurse" and "NURSE" become "Baker" and "BAKER". A token with a capital letter in the file is
-      found as it is there and in capitals, never in lower case: "chile" and "raven" are other words.
-    - "her" becomes "his" before what is owned and "him" elsewhere, "his" becomes "her" or "hers" likewise; the
-      words that follow decide, which now and then is wrong.
+      found as written there and in capitals, never in lower case: "chile" and "raven" are other words.
+    - "her" becomes "his" before something owned and "him" elsewhere, "his" becomes "her" or "hers" likewise; the
+      words that follow decide, which is sometimes wrong.
 
     Args:
         text: running text of any length.
         attribute: whose values they are.
         a: the value to replace.
         b: the value to put there.
-        articles: whether "a" or "an" right before a replaced token follows the new word; the paper's definition
-            leaves all other words as they are, `articles=False` does so to the letter.
+        articles: whether "a" or "an" right before a replaced token is adapted to the new word; the paper's
+            definition leaves all other words as they are, as does `articles=False`.
 
-    >>> from clinometer.data.fairness import load_attribute
+    >>> from clinometer.data.attributes import load_attribute
     >>> occupation = load_attribute("occupation")
     >>> counterfactual("A nurse met two nurses, and a Nurse's friend.", occupation, "nurse", "accountant")
     "An accountant met two accountants, and an Accountant's friend."
@@ -95,10 +95,10 @@ def counterfactual(text: str, attribute: Attribute, a: str, b: str, *, articles:
 def find_values(text: str, attribute: Attribute) -> tuple[str, ...]:
     """Return the values of an attribute that occur in a text, in the attribute's order.
 
-    A value occurs where one of its sensitive tokens does, found as `counterfactual` finds it. Tokens that several
-    values share (the pronouns of all male names) do not say which of them occurs and are not looked for.
+    A value occurs where one of its sensitive tokens does, found as `counterfactual` finds it. Tokens shared by
+    several values (the pronouns of all male names) do not say which of them occurs and are ignored.
 
-    >>> from clinometer.data.fairness import load_attribute
+    >>> from clinometer.data.attributes import load_attribute
     >>> find_values("Italy played Iran; Iranian and Danish fans met.", load_attribute("country"))
     ('Iran', 'Italy')
     """
@@ -109,23 +109,13 @@ def find_values(text: str, attribute: Attribute) -> tuple[str, ...]:
     return tuple(value.text for value in attribute.values if value.text in occurring)
 
 
-def first_mention(text: str, attribute: Attribute) -> Mention | None:
-    """Return the first place where a value of an attribute is mentioned, found as `find_values` finds it.
-
-    >>> from clinometer.data.fairness import load_attribute
-    >>> first_mention("Iranian fans met in Italy and Chile.", load_attribute("country"))
-    Mention(value='Italy', start=20, end=25)
-    """
-    return next(mention_finder(attribute)(text), None)
-
-
 def mention_finder(attribute: Attribute) -> Callable[[str], Iterator[Mention]]:
-    """Return a function that yields every mention in a text, in order; for many texts, as it is built once.
+    """Return a function that yields every mention in a text, in order, found as `find_values` finds them.
 
-    >>> from clinometer.data.fairness import load_attribute
-    >>> mentions = mention_finder(load_attribute("occupation"))
-    >>> [each.value for each in mentions("Two nurses and a baker's nurse")]
-    ['nurse', 'baker', 'nurse']
+    >>> from clinometer.data.attributes import load_attribute
+    >>> mentions = mention_finder(load_attribute("country"))
+    >>> next(mentions("Iranian fans met in Italy and Chile."))
+    Mention(value='Italy', start=20, end=25)
     """
     owner, pattern = _unshared(attribute)
     spellings = _spellings(tuple(owner))
@@ -140,27 +130,29 @@ def mention_finder(attribute: Attribute) -> Callable[[str], Iterator[Mention]]:
 def substitutes(attribute: Attribute) -> dict[str, frozenset[str]]:
     """Return each sensitive token of an attribute with all words that substitutions can put in its place.
 
-    One substitution after the other is meant: "him" becomes "her", and "her" may become "his".
+    This includes several substitutions in a row: "him" becomes "her", and "her" may become "his".
 
-    >>> from clinometer.data.fairness import load_attribute
+    >>> from clinometer.data.attributes import load_attribute
     >>> sorted(substitutes(load_attribute("country"))["Chile"])[:3]
     ['Chile', 'Denmark', 'Finland']
     """
     groups: list[frozenset[str]] = []
     for role in attribute.values[0].sensitive_tokens:
         group = frozenset(value.sensitive_tokens[role] for value in attribute.values)
-        group = group.union(*(each for each in groups if each & group))  # "her" is him and his: roles become one
+        group = group.union(
+            *(each for each in groups if each & group)
+        )  # "her" is both him and his, which joins these roles
         groups = [each for each in groups if not each & group] + [group]
     return {token: group for group in groups for token in group}
 
 
 @lru_cache(maxsize=4096)
 def _spellings(tokens: tuple[str, ...]) -> dict[str, str]:
-    """How each token can be written -> the token; where two agree, the one that is written so in the file."""
+    """How each token can be written -> the token; of two with one spelling, the one that the file writes so."""
     others = {token.upper(): token for token in tokens}
     for token in tokens:
         if token[:1].islower():
-            others[_capital(token)] = token
+            others[capitalised(token)] = token
             others[_title(token)] = token
     return others | {token: token for token in tokens}
 
@@ -172,7 +164,7 @@ def _pattern(tokens: tuple[str, ...]) -> re.Pattern[str]:
     by_first: dict[str, list[str]] = {}
     for each in spellings:
         by_first.setdefault(each[0], []).append(re.escape(each[1:]).replace(r"\ ", r"\s+"))
-    # one look at the first letter spares most of the rest
+    # a look at the first letter saves most of the work
     either = "|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in by_first.items())
     first = "".join(sorted(re.escape(letter) for letter in by_first))
     # not after a letter, nor after a letter and an apostrophe: O'Connor
@@ -196,7 +188,7 @@ def _owners(values: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, str]:
 
 
 def _role(token: str, old: Mapping[str, str], new: Mapping[str, str], *, owned: bool) -> str:
-    """Which role of the old value a token plays; what follows decides where roles have different counterparts."""
+    """The role of a token of the old value; what follows decides if its roles have different counterparts."""
     roles = [role for role, word in old.items() if word == token]
     if len({new[role] for role in roles}) > 1 and _POSSESSIVE in roles and not owned:
         roles.remove(_POSSESSIVE)
@@ -205,22 +197,18 @@ def _role(token: str, old: Mapping[str, str], new: Mapping[str, str], *, owned: 
 
 
 def _in_case(found: str, token: str, new: str, *, first: bool) -> str:
-    if found == token:  # as the files write them, but for a word that lost its capital at the start of a sentence
-        return _capital(new) if first and not token[:1].islower() else new
+    if found == token:  # as in the files, except for a word that lost its capital at the start of a sentence
+        return capitalised(new) if first and not token[:1].islower() else new
     if found == token.upper():
         return new.upper()
-    return _title(new) if found == _title(token) else _capital(new)
+    return _title(new) if found == _title(token) else capitalised(new)
 
 
 def _article_in_case(found: str, article: str, *, in_capitals: bool) -> str:
     if found[0].islower():
         return article
-    return article.upper() if in_capitals else _capital(article)
-
-
-def _capital(word: str) -> str:
-    return word[:1].upper() + word[1:]
+    return article.upper() if in_capitals else capitalised(article)
 
 
 def _title(words: str) -> str:
-    return " ".join(_capital(word) for word in words.split())
+    return " ".join(capitalised(word) for word in words.split())

@@ -1,4 +1,4 @@
-"""The user's data folder: data sets that may not be packaged, added once and then used by every audit.
+"""Data sets that may not be packaged: what they are, and the folder where a user adds them once for every audit.
 
 <folder>/<name>/data          the file, byte for byte
 <folder>/<name>/record.json   where it came from, its checksum and what was found in it
@@ -14,31 +14,122 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from clinometer.data.datasets import get_dataset
-from clinometer.errors import DataError
+from clinometer.data.files import Source
+from clinometer.data.wording import counted
+from clinometer.errors import DataError, nearest
 
 _DATA, _RECORD = "data", "record.json"
-_UNFINISHED = ".unfinished-"  # how the name of a folder begins that is being filled or taken away
+_UNFINISHED = ".unfinished-"  # how folders that are being filled or removed are named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """One data set that a user can add. `check` reads the file strictly and says in words what it contains."""
+
+    name: str
+    about: str
+    terms: str
+    page: str  # where people find it
+    check: Callable[[Source], str]
+    url: str = ""  # where it can be downloaded, if no permission is needed
+    sha256: str = ""  # of the file at that address
+
+
+def _stereotypes(source: Source) -> str:
+    from clinometer.data.stereotypes_data import read_human_stereotypes
+
+    rows = read_human_stereotypes(source)
+    groups, categories = {row.group for row in rows}, {row.category for row in rows}
+    return (
+        f"{counted(len(rows), 'stereotype')} about {counted(len(groups), 'group')} in "
+        f"{counted(len(categories), 'category', 'categories')}"
+    )
+
+
+def _nrc(source: Source) -> str:
+    from clinometer.data.stereotypes_data import read_emotions
+
+    lexicon = read_emotions(source)
+    labelled = sum(bool(emotions) for emotions in lexicon.words.values())
+    return f"{counted(len(lexicon.words), 'word')}, {labelled:,} of them with at least one emotion"
+
+
+def _mpqa(source: Source) -> str:
+    from clinometer.data.sentiment_lexicons import read_mpqa
+
+    return counted(len(read_mpqa(source)), "neutral word")
+
+
+def _stigma_ratings(source: Source) -> str:
+    from clinometer.data.stigma_data import read_attitudes
+
+    return counted(len(read_attitudes(source)), "rated word")
+
+
+DATASETS = {
+    dataset.name: dataset
+    for dataset in (
+        Dataset(
+            name="stereotypes",
+            about="human stereotypes from search-engine suggestions, one word each (Choenni et al. 2021)",
+            terms="MIT",
+            page="https://github.com/RochelleChoenni/stereotypes_in_lms",
+            check=_stereotypes,
+            url="https://raw.githubusercontent.com/RochelleChoenni/stereotypes_in_lms/"
+            "fbaba95f5d3dfa5f6d8ab1dbda8138f5c36b1440/"
+            "data_collection/stereo_dataset/single_word_stereo_dataset.csv",
+            sha256="b49b7b60c0e894db50b30be7827e57effd1840131b724b745337e41b581538f2",
+        ),
+        Dataset(
+            name="nrc",
+            about="NRC emotion lexicon, word level, including words without an emotion (Mohammad & Turney 2013)",
+            terms="research use only; commercial use by licence of the NRC",
+            page="http://saifmohammad.com/WebPages/NRC-Emotion-Lexicon.htm",
+            check=_nrc,
+        ),
+        Dataset(
+            name="mpqa",
+            about="MPQA subjectivity clues (Wilson et al. 2005)",
+            terms="research use; see its page",
+            page="https://mpqa.cs.pitt.edu/lexicons/subj_lexicon/",
+            check=_mpqa,
+        ),
+        Dataset(
+            name="stigma-ratings",
+            about="words rated by the attitude that they express, for the stigma audit",
+            terms="MIT",
+            page="https://github.com/Mooniem/MLMs_bias_stigmas",
+            check=_stigma_ratings,
+        ),
+    )
+}
+
+
+def get_dataset(name: str) -> Dataset:
+    """Return the data set of this name; raise DataError with the nearest name for an unknown one."""
+    if name not in DATASETS:
+        raise DataError(f"no data set {name!r}; {nearest(name, DATASETS)}")
+    return DATASETS[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedDataset:
-    """What is recorded of a data set when it is added."""
+    """What is recorded when a data set is added."""
 
     name: str
     origin: str  # the path or address that it came from
     added: str  # date and time, UTC
     sha256: str
     bytes: int
-    found: str  # what it holds, in words
+    found: str  # what it contains, in words
 
 
 def user_folder() -> Path:
-    """Return where added data sets are kept: `$CLINOMETER_DATA`, else a folder in the user's data directory."""
+    """Return where added data sets are kept: `$CLINOMETER_DATA`, or a folder in the user's data directory."""
     if chosen := os.environ.get("CLINOMETER_DATA"):
         return Path(chosen)
     home = os.environ.get("XDG_DATA_HOME")
@@ -46,9 +137,9 @@ def user_folder() -> Path:
 
 
 def added_file(name: str) -> Path | None:
-    """Return the file of a data set that the user has added; None where there is none.
+    """Return the file of a data set that the user has added, or None.
 
-    The file is compared with its recorded checksum each time: an audit must not rest on a damaged one.
+    Its checksum is compared with the recorded one every time: an audit must not use a damaged file.
     """
     file = user_folder() / name / _DATA
     if not file.is_file():
@@ -65,7 +156,7 @@ def added_file(name: str) -> Path | None:
 
 
 def read_record(name: str) -> AddedDataset:
-    """Return what is recorded of an added data set."""
+    """Return the record of an added data set."""
     file = user_folder() / name / _RECORD
     try:
         return AddedDataset(**json.loads(file.read_text(encoding="utf-8")))
@@ -80,9 +171,9 @@ def read_record(name: str) -> AddedDataset:
 
 
 def add_file(name: str, path: Path, *, origin: str = "") -> AddedDataset:
-    """Check a file with the reader of its data set and copy it into the user's data folder, whole or not at all.
+    """Check a file with the reader of its data set, and copy it into the user's data folder.
 
-    `origin` is what is recorded, and named in complaints, as the place that it came from; else the path.
+    `origin` is recorded, and named in error messages, as the place it came from; by default the path.
     """
     dataset = get_dataset(name)
     shown = origin or str(path)
@@ -99,7 +190,7 @@ def add_file(name: str, path: Path, *, origin: str = "") -> AddedDataset:
             reason = getattr(error, "strerror", None) or error
             raise DataError(f"'{path}' cannot be copied to '{user_folder()}' ({reason})") from None
         try:
-            found = dataset.check(copy)  # the copy, not the original: that is what will be used
+            found = dataset.check(copy)  # the copy, because that is what will be used
         except DataError as error:
             raise DataError(str(error).replace(str(copy), shown)) from None
         record = AddedDataset(
@@ -119,7 +210,7 @@ def add_file(name: str, path: Path, *, origin: str = "") -> AddedDataset:
 
 
 def remove_added(name: str) -> AddedDataset | None:
-    """Remove an added data set and return its record; None where it was damaged."""
+    """Remove an added data set and return its record, or None if it was damaged."""
     target = user_folder() / get_dataset(name).name  # a known name: never a path that leads elsewhere
     record = None
     try:
@@ -137,7 +228,7 @@ def remove_added(name: str) -> AddedDataset | None:
 
 @contextlib.contextmanager
 def _unfinished_folder() -> Iterator[Path]:
-    """Make a folder inside the user's data folder, and remove it again, whatever happens, if it is still there."""
+    """Make a folder inside the user's data folder; if it is still there at the end, remove it."""
     folder = user_folder()
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
@@ -158,7 +249,7 @@ def _unfinished_folder() -> Iterator[Path]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a killed process left a day ago or earlier; younger folders may be in use."""
+    """Remove what a killed process left more than a day ago; younger folders may be in use."""
     for leftover in folder.glob(_UNFINISHED + "*"):
         with contextlib.suppress(FileNotFoundError):  # someone else swept it
             if time.time() - leftover.stat().st_mtime > 24 * 3600:
@@ -166,7 +257,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _put_in_place(work: Path, target: Path) -> None:
-    """Rename the finished folder to its place; what was there before comes back if that fails."""
+    """Rename the finished folder to its place; if that fails, put back what was there before."""
     if not target.exists():
         os.replace(work, target)
         return

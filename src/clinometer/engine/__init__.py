@@ -1,4 +1,4 @@
-"""Runs the requests of a probe on a model: the only home of device, worker and batch size."""
+"""Runs the requests of a probe on a model. Only this room knows devices, workers and batch sizes."""
 
 from clinometer.engine.batching import WINDOW, default_budget
 from clinometer.engine.cache import AnswerCache

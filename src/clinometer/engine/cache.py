@@ -1,4 +1,4 @@
-"""A folder of answers that several runs share, so that no run asks what another already knows."""
+"""Answers shared between runs, so that no run asks what another already knows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOKUPS_AT_ONCE = 500  # SQLite's limit on the number of `?` in one statement i
 class AnswerCache:
     """Answers by content key, in one SQLite file; safe for several processes at once.
 
-    Each value carries its own checksum: a damaged row is taken as absent, and asked again.
+    Each value carries a checksum; a damaged row counts as absent and is asked again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,7 +35,7 @@ class AnswerCache:
             raise StoreError(f"cannot use the cache folder {folder}: {error}; name another with --cache") from None
 
     def look_up(self, keyed: Mapping[bytes, Request]) -> dict[bytes, Answer]:
-        """Return the known answers among the requests."""
+        """Return the known answers to these requests, by key."""
         keys = list(keyed)
         found: dict[bytes, Answer] = {}
         try:
@@ -66,7 +66,7 @@ class AnswerCache:
 
 
 def _encode(answer: Answer) -> bytes:
-    # by position: the class is known from the request; repr-exact floats and NaN survive Python's json
+    # by position: the request tells the class; exact floats and NaN survive Python's json
     text = json.dumps([getattr(answer, field.name) for field in dataclasses.fields(answer)]).encode()
     return _checksum(text) + text
 

@@ -1,4 +1,4 @@
-"""Who runs the batches: by default, the process that has the model."""
+"""Runs the batches: by default in the process that has the model."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from clinometer.models.protocols import METHODS, CanLaunch, Model
 from clinometer.plugins import EXECUTORS, entry_points, load_plugin
 from clinometer.types import Answer, ModelSpec, Request
 
-# How many batches a GPU is given ahead. It works through them while the next window is planned, which takes longer
-# than one batch; a run that is killed loses them.
+# How many batches a GPU gets ahead of time. It works on them while the next window is planned, which takes longer
+# than one batch; a killed run loses them.
 _AHEAD = 8
 
 LOCAL = "local"
@@ -22,7 +22,7 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Requests of one kind that are answered together; `number` says which batch of the plan it is."""
+    """Requests of one kind that are answered together; `number` is its place in the plan."""
 
     number: int
     requests: Sequence[Request]
@@ -43,20 +43,20 @@ class Executor(Protocol):
 
 
 class ExecutorFactory(Protocol):
-    """Provides the executor of one model: `Execution(executor=…)` takes one, or the name of one."""
+    """Makes the executor of one model: `Execution(executor=…)` takes one, or its name."""
 
     def __call__(self, model: Model, *, spec: ModelSpec, device: str) -> Executor:
-        """Return who answers for the model; `spec` and `device` are for those who load it again elsewhere."""
+        """Return the executor; `spec` and `device` are for those that load the model again elsewhere."""
         ...
 
 
 def local_executor(model: Model, *, spec: ModelSpec, device: str) -> Executor:
-    """Answer in this process, on the model that is loaded here."""
+    """Answer in this process, with the loaded model."""
     return LocalExecutor(model)
 
 
 def get_executor(chosen: str | ExecutorFactory) -> ExecutorFactory:
-    """Return the factory of that name: "local", or what a package registers as `clinometer.executors`."""
+    """Return the factory of that name: "local", or one that a package registers in `clinometer.executors`."""
     if not isinstance(chosen, str):
         return chosen
     if chosen == LOCAL:
@@ -68,25 +68,25 @@ def get_executor(chosen: str | ExecutorFactory) -> ExecutorFactory:
 
 
 class LocalExecutor:
-    """Runs one batch after the other on the loaded model; one that does not fit in memory is halved."""
+    """Runs one batch after another on the loaded model; one that does not fit in memory is halved."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._too_many: dict[str, int] = {}  # method -> smallest token count that did not fit so far
+        self._too_many: dict[str, int] = {}  # method -> smallest token count that did not fit
         self._launch = model.launch if isinstance(model, CanLaunch) else None
         self._ahead = _AHEAD if isinstance(model, CanLaunch) and model.runs_in_background else 0
 
     def run(self, batches: Iterable[Batch]) -> Iterator[Answered]:
-        """Answer the batches in order. The next ones are begun before the answers of the first are read."""
-        begun: deque[tuple[Batch, Callable[[], Sequence[Answer]]]] = deque()
+        """Answer the batches in order; the next ones start before the first answers are read."""
+        started: deque[tuple[Batch, Callable[[], Sequence[Answer]]]] = deque()
         for batch in batches:
-            begun.append((batch, self._begin(batch.requests)))
-            if len(begun) > self._ahead:
-                yield self._read(*begun.popleft())
-        while begun:
-            yield self._read(*begun.popleft())
+            started.append((batch, self._start(batch.requests)))
+            if len(started) > self._ahead:
+                yield self._read(*started.popleft())
+        while started:
+            yield self._read(*started.popleft())
 
-    def _begin(self, requests: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
+    def _start(self, requests: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
         method = METHODS[type(requests[0])]
         if (
             len(requests) > 1
@@ -103,7 +103,7 @@ class LocalExecutor:
                 raise
         else:
             return lambda: answers
-        # outside the except clause: the traceback, and with it the tensors of the failed pass, is gone by now
+        # outside the except clause, where the traceback and the tensors of the failed pass are gone
         _release_memory()
         tokens = self._tokens(requests)
         if len(requests) == 1:
@@ -116,7 +116,7 @@ class LocalExecutor:
 
     def _halves(self, requests: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
         middle = len(requests) // 2
-        first, second = self._begin(requests[:middle]), self._begin(requests[middle:])
+        first, second = self._start(requests[:middle]), self._start(requests[middle:])
         return lambda: [*first(), *second()]
 
     def _tokens(self, requests: Sequence[Request]) -> int:
@@ -142,6 +142,6 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def _release_memory() -> None:
-    torch = sys.modules.get("torch")  # only a model that uses torch has anything to give back
+    torch = sys.modules.get("torch")  # only a model that uses torch has memory to give back
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()

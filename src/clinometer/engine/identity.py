@@ -1,4 +1,4 @@
-"""The content identity of a request: what can change its answer, and nothing else."""
+"""The key of a request: a hash of what can change its answer, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clinometer.models.protocols import METHODS
 from clinometer.types import ModelInfo, Request
 
 KEY_BYTES = 16
-# Of the keys: raised when the same request is hashed otherwise. A run says which version its keys have.
+# Raised when the same request gets another key. A run records the version of its keys.
 KEY_VERSION = 2
 _KEPT_CONTEXTS = 1_024
 _ALL_BUT_CONTEXT: dict[type, Callable[[Any], Any]] = {
@@ -24,10 +24,10 @@ _ALL_BUT_CONTEXT: dict[type, Callable[[Any], Any]] = {
 
 
 class RequestIdentity:
-    """Gives the 16-byte key of each request to one model.
+    """Gives each request to one model its 16-byte key.
 
     Two requests share a key when weights, tokenizer, dtype, adapter code, settings, text and wanted words are the
-    same. Batch size, worker and device are left out: they may not change an answer.
+    same. Batch size, worker and device are left out: they must not change an answer.
     """
 
     def __init__(self, info: ModelInfo, *, version: int = KEY_VERSION) -> None:
@@ -35,11 +35,11 @@ class RequestIdentity:
         if version > 1:
             fields.insert(0, version)
         self._model = hashlib.blake2b(json.dumps(fields).encode(), digest_size=KEY_BYTES)
-        # one context stands before thousands of texts, and is longer than they are: it is hashed once for all
+        # thousands of texts share one context, which is longer than they are: hash it once
         self._begun = functools.lru_cache(maxsize=_KEPT_CONTEXTS)(self._begin)
 
     def key(self, request: Request) -> bytes:
-        """Return the key; repr writes fields quoted, so that no text can be taken for another field."""
+        """Return the key; repr quotes the fields, so that no text can pass for another field."""
         kind = type(request)
         digest = self._begun(getattr(request, "context", "")).copy()
         digest.update(f"{kind.__name__}{_ALL_BUT_CONTEXT[kind](request)!r}".encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""How the engine tells what it is doing; the command line shows it, the library stays silent."""
+"""How the engine reports progress: the command line shows it, the library stays silent."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Listens to the work of a run, or of a training, which counts in steps."""
+    """Follows a run, or a training, whose unit is the step."""
 
     def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
-        """A stage starts: `done` of its `total` requests are already recorded; a total of 0 is unknown."""
+        """A stage starts: `done` of its `total` requests are recorded already; a total of 0 means unknown."""
         ...
 
     def advance(self, count: int) -> None:
-        """So many more requests are answered."""
+        """`count` more requests are answered."""
         ...
 
     def end(self) -> None:
@@ -26,7 +26,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Listens and says nothing."""
+    """Says nothing."""
 
     def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
         """Say nothing."""

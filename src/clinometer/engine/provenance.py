@@ -1,4 +1,4 @@
-"""Where a run was made: versions and machine, for whoever checks it later."""
+"""The versions and the machine that made a run, for whoever checks it later."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _version(package: str) -> str:
 
 
 def _accelerator() -> str:
-    torch = sys.modules.get("torch")  # a run of a model without torch has none to report
+    torch = sys.modules.get("torch")  # without torch there is none to report
     if torch is None or not torch.cuda.is_available():
         return "none"
     return str(torch.cuda.get_device_name())

@@ -1,4 +1,4 @@
-"""One stage of an audit: dedupe, look up, batch, ask, record."""
+"""One stage of an audit: drop duplicates, look up, batch, ask, record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clinometer.types import Answer, Item, Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A loaded model, who runs its batches, and how many padded tokens a batch may hold."""
+    """A loaded model, the executor of its batches, and how many padded tokens a batch may hold."""
 
     model: Model
     executor: Executor
@@ -27,13 +27,13 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Consecutive items of a stage, with their keys; a request that is asked twice is one."""
+    """Consecutive items of a stage with their keys; a repeated request counts once."""
 
     first: int
     items: Sequence[Item]
-    places: Mapping[bytes, int]  # each distinct request, in order of first appearance, and its position
-    again: Mapping[bytes, Sequence[int]]  # further positions of those that are asked more than once
-    missing: Set[bytes]  # those that are not recorded at every one of their positions
+    places: Mapping[bytes, int]  # each distinct request, in order of first appearance -> its position
+    again: Mapping[bytes, Sequence[int]]  # the further positions of repeated requests
+    missing: Set[bytes]  # requests not recorded at all of their positions
 
     @classmethod
     def of(cls, first: int, items: Sequence[Item], identity: RequestIdentity, done: Done) -> _Window:
@@ -59,7 +59,7 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A batch whose answers are awaited, and the window that it is from."""
+    """A batch that waits for its answers, and the window it is from."""
 
     window: _Window
     keys: Sequence[bytes]
@@ -82,24 +82,24 @@ def run_stage(
     cache: AnswerCache | None,
     progress: Progress,
 ) -> None:
-    """Record an answer for every item that has none in `done`; `worker` is called only if one is missing."""
+    """Record an answer for every item that is not in `done`; `worker` is called only if one is missing."""
     windows = (window for window in _windows(items, identity, done) if window.missing)
     with run.writer(key) as writer:
         recorder = _Recorder(writer, progress)
         if cache is None:
-            # one stream: a device is given the first batches of a window before it is through with the one before
+            # one stream: a device gets the first batches of a window before it has finished the window before
             asked = (batch for window in windows for batch in _planned(window, worker()))
             for batch, answers in _answered(asked, worker):
                 recorder.record(batch.window, batch.keys, answers)
             return
         for window in windows:
-            # one window at a time: what the next one finds in the cache must not depend on how far a device is
+            # one window at a time: what the next one finds in the cache must not depend on the device's speed
             _complete_with_cache(window, cache, worker=worker, recorder=recorder)
 
 
 @dataclass(frozen=True, slots=True)
 class _Recorder:
-    """Writes answers down and tells the progress."""
+    """Records answers and reports progress."""
 
     writer: RecordWriter
     progress: Progress
@@ -118,9 +118,9 @@ def _windows(items: Iterable[Item], identity: RequestIdentity, done: Done) -> It
 
 
 def _planned(window: _Window, worker: Worker, *, known: Set[bytes] = frozenset()) -> Iterator[_Asked]:
-    """Yield the batches of a window in which an answer is missing; what is `known` is left out of the plan."""
-    # All distinct requests are planned, also those that are done: what is missing then falls into the same batches
-    # as in an uninterrupted run, and floating-point answers come out the same to the last bit.
+    """Yield the batches of a window that lack an answer; `known` requests are left out of the plan."""
+    # All distinct requests are planned, including those that are done: what is missing then falls into the same
+    # batches as in an uninterrupted run, and floating-point answers are the same to the last bit.
     keys = [key for key in window.places if key not in known]
     requests = [window.items[window.places[key]].request for key in keys]
     for batch in plan_batches(worker.model.cost(requests), budget=worker.batch_tokens):
@@ -132,7 +132,7 @@ def _planned(window: _Window, worker: Worker, *, known: Set[bytes] = frozenset()
 def _answered(
     asked: Iterable[_Asked], worker: Callable[[], Worker]
 ) -> Iterator[tuple[_Asked, tuple[Answer, ...]]]:
-    """Give batches to the executor, and return each with its answers."""
+    """Give batches to the executor, and yield each with its answers."""
     awaited: dict[int, _Asked] = {}
 
     def batches() -> Iterator[Batch]:
@@ -141,7 +141,7 @@ def _answered(
             yield Batch(number, batch.requests)
 
     numbered = batches()
-    for first in numbered:  # nothing is loaded where nothing is asked
+    for first in numbered:  # load nothing if nothing is asked
         for answered in worker().executor.run(itertools.chain([first], numbered)):
             yield awaited.pop(answered.number), answered.answers
 
@@ -158,6 +158,6 @@ def _complete_with_cache(
     for batch, answers in _answered(_planned(window, worker(), known=known.keys()), worker):
         recorder.record(window, batch.keys, answers)
         fresh.update(zip(batch.keys, answers, strict=True))
-    # records first: were the cache ahead of them after a crash, the resumed batches would differ
+    # records first: if a crash left the cache ahead of them, the resumed batches would differ
     recorder.writer.flush()
     cache.add(list(fresh), fresh.values())

@@ -1,7 +1,6 @@
 """The papers' equations as pure functions on numpy arrays."""
 
 from clinometer.metrics.attitude import Attitude, OverallAttitude, negative_attitude, overall_attitude
-from clinometer.metrics.emotions import EMOTIONS, EmotionProfile, emotion_profile
 from clinometer.metrics.fairness import (
     EpsilonFairness,
     SubgroupDistances,
@@ -12,6 +11,7 @@ from clinometer.metrics.fairness import (
     individual_fairness,
     pairwise_wasserstein,
     subgroup_wasserstein,
+    wasserstein1,
 )
 from clinometer.metrics.fairness_intervals import (
     Change,
@@ -38,9 +38,15 @@ from clinometer.metrics.relevance import (
     semantic_similarity_share,
 )
 from clinometer.metrics.sentiment_words import sat_effect, sat_polarity, sst_strength
-from clinometer.metrics.similarity import RepresentationalSimilarity, representational_similarity
-from clinometer.metrics.stereotypes import recall_at_k, typicality
-from clinometer.metrics.wasserstein import wasserstein1
+from clinometer.metrics.stereotypes import (
+    EMOTIONS,
+    EmotionProfile,
+    RepresentationalSimilarity,
+    emotion_profile,
+    recall_at_k,
+    representational_similarity,
+    typicality,
+)
 
 __all__ = [
     "EMOTIONS",

@@ -12,13 +12,13 @@ from scipy import stats
 from scipy.spatial.distance import squareform
 
 from clinometer.metrics.fairness import (
+    Floats,
     ValueGroups,
     as_scores,
     group_values,
     pairwise_wasserstein,
     subgroup_wasserstein,
 )
-from clinometer.metrics.wasserstein import Floats
 
 _BLOCKS = 20
 

@@ -9,8 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist, squareform
 
-from clinometer.metrics.fairness import ValueGroups, as_scores, group_values
-from clinometer.metrics.wasserstein import Floats, Integers, Labels, PooledDistances, quantile_grid, small_labels
+from clinometer.metrics.fairness import (
+    Floats,
+    Integers,
+    Labels,
+    PooledDistances,
+    ValueGroups,
+    as_scores,
+    group_values,
+    quantile_grid,
+    small_labels,
+)
 
 _FEW = 100  # different scores in a template, up to which counts of them are faster than the scores themselves
 _BATCH = 20_000_000  # numbers held at a time

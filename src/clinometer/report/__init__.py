@@ -1,10 +1,9 @@
-"""One self-contained HTML page, and figures for papers, from the folder of a run. Never torch."""
+"""The report of a run: one self-contained HTML page, and figures for papers. Never needs torch."""
 
 from clinometer.report.charts import altair_chart
-from clinometer.report.page import Evidence, Exchange, ProbeText, ReportPage
-from clinometer.report.rendering import render
-from clinometer.report.saving import save_figures
-from clinometer.report.writing import read_page, write_report
+from clinometer.report.evidence import Evidence, Exchange
+from clinometer.report.rendering import ProbeText, ReportPage, render
+from clinometer.report.writing import read_page, save_figures, write_report
 
 __all__ = [
     "Evidence",

@@ -1,4 +1,4 @@
-"""Draws the chart that a `Figure` describes, as a Vega-Lite specification built with Altair."""
+"""Turns a `Figure` and its table into a chart: for the page, for paper, or for a notebook."""
 
 from __future__ import annotations
 
@@ -10,28 +10,16 @@ from typing import Any
 import altair as alt
 
 from clinometer.errors import InputError, nearest
-from clinometer.report.chart_style import config, letters, shortened
-from clinometer.report.colours import PAPER, Colours
-from clinometer.report.marks import NUMBERED_CELLS, Marks
+from clinometer.report.chart_style import PAPER, Colours
+from clinometer.report.drawing import NUMBERED_CELLS, Drawing, Menu
 from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData, plot_data
 from clinometer.report.rounding import json_number, label_text
 from clinometer.types import Figure, FindingTable
 
-_FACET = 220  # pixels of a panel, before the page fits it to its width
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Menu:
-    """A label by whose value the reader chooses the rows that are drawn."""
-
-    title: str
-    label: int  # which label of the table it is
-    options: tuple[str, ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart ready to embed. It draws rows named "rows", which `whole` or the page's script put in."""
+    """A chart ready to embed. It draws the data set "rows", which `whole` or the page's script fills in."""
 
     spec: dict[str, Any]  # without rows; empty when there is nothing to draw
     data: PlotData
@@ -40,16 +28,16 @@ class Chart:
     across: str  # the label whose values are names along x, or "" …
     down: str  # … and along y
     drawn: int
-    columns: int  # facets side by side; 0: a single panel
-    gutter: int  # the width in pixels that the labels of the vertical axis want …
-    legend_entry: int  # … and that the longest name in the legend wants
+    columns: int  # panels side by side; 0: a single one
+    gutter: int  # the pixels that the labels of the vertical axis need …
+    legend_entry: int  # … and that the longest name in the legend needs
 
     def whole(self) -> dict[str, Any]:
-        """Return the specification with its rows, for those who have no page around it."""
+        """Return the specification with its rows, for use outside the page."""
         return {**self.spec, "datasets": {**self.spec.get("datasets", {}), "rows": self.data.records()}}
 
     def for_page(self, table: str) -> dict[str, Any]:
-        """Return what `assets/charts.js` reads; the rows are in the data of the table with that id."""
+        """Return what `assets/charts.js` reads; it takes the rows from the table with that id."""
         place = {name: i for i, name in enumerate(self.data.labels)}
         return {
             "spec": self.spec,
@@ -71,10 +59,10 @@ class Chart:
 
 
 def chart(figure: Figure, table: FindingTable, *, colours: Colours, width: int | None = None) -> Chart:
-    """Draw the figure from its table; without a width the chart takes that of the element it stands in."""
+    """Draw the figure from its table; without a width the chart fills its element."""
     data = plot_data(figure, table)
     figure, only = _without_lone_row(figure, data)
-    painter = _Painter(
+    drawing = Drawing(
         figure=figure,
         only=only,
         data=data,
@@ -86,25 +74,25 @@ def chart(figure: Figure, table: FindingTable, *, colours: Colours, width: int |
     )
     names = {name: "" if name in data.number_lines else name for name in (figure.x, figure.y)}
     return Chart(
-        spec=painter.spec() if data.rows else {},
+        spec=drawing.spec() if data.rows else {},
         data=data,
         filters=dict(figure.filters),
-        menus=painter.menus(),
+        menus=drawing.menus(),
         across=names[figure.x],
         down=names[figure.y],
         drawn=len(data.rows),
         columns=len(data.values[figure.column]) if figure.column and data.rows else int(bool(figure.row)),
-        gutter=painter.gutter(),
-        legend_entry=painter.legend_entry(),
+        gutter=drawing.gutter(),
+        legend_entry=drawing.legend_entry(),
     )
 
 
 def altair_chart(
     figure: Figure, table: FindingTable, *, choices: Mapping[str, LabelValue] | None = None, width: int = 600
 ) -> Any:
-    """Return the figure as an Altair chart with its rows; `choices` choose where the page has menus.
+    """Return the figure as an Altair chart with its rows.
 
-    Without a choice a menu shows its first value.
+    `choices` choose where the page has menus; a menu without a choice shows its first value.
     """
     values = plot_data(figure, table).values
     for menu, value in (choices or {}).items():
@@ -124,7 +112,7 @@ def altair_chart(
 
 
 def _without_lone_row(figure: Figure, data: PlotData) -> tuple[Figure, str]:
-    """Make of a single row of panels no row, and return its name where the panels say nothing of it."""
+    """Drop a row of panels that has only one value, and return that value if the panels do not show it."""
     if not figure.row or not data.rows or len(data.values[figure.row]) > 1:
         return figure, ""
     only = label_text(data.values[figure.row][0]) if figure.column else ""
@@ -132,7 +120,7 @@ def _without_lone_row(figure: Figure, data: PlotData) -> tuple[Figure, str]:
 
 
 def _most_at_once(name: str, figure: Figure, data: PlotData) -> int:
-    """Return how many values of a label one choice of the menus shows at most; of a ruler: none."""
+    """Return how many values of a label are shown at once, at most; 0 for an axis of numbers."""
     if name in data.number_lines:
         return 0
     seen: dict[tuple[LabelValue, ...], set[LabelValue]] = defaultdict(set)
@@ -142,7 +130,7 @@ def _most_at_once(name: str, figure: Figure, data: PlotData) -> int:
 
 
 def _is_crowded(figure: Figure, data: PlotData) -> bool:
-    """Tell whether some place along the axis of names has more than one colour, so that they must stand aside."""
+    """Tell whether some name along the axis has more than one colour, so that they are drawn side by side."""
     category = figure.x if figure.y == ESTIMATE else figure.y
     if figure.color in ("", ESTIMATE, category) or category in data.number_lines:
         return False
@@ -153,55 +141,3 @@ def _is_crowded(figure: Figure, data: PlotData) -> bool:
         != row.labels[figure.color]
         for row in data.rows
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Painter(Marks):
-    """The whole of one figure."""
-
-    def spec(self) -> dict[str, Any]:
-        whole = alt.layer(*self.layers()).properties(**self.size())
-        facets = {
-            name: channel(
-                f"{self.data.field(label)}:N",
-                title=self.title(label) + (f" ({self.only})" if self.only else ""),
-                sort=self.order(label),
-                header=alt.Header(**header, **shortened(label, "header")),
-            )
-            for name, label, channel, header in (
-                # above its panels the name of a row has room; beside them it is cut off or covers the next one
-                ("row", self.figure.row, alt.Row, {"labelOrient": "top", "labelAnchor": "start"}),
-                ("column", self.figure.column, alt.Column, {}),
-            )
-            if label
-        }
-        if facets:
-            whole = whole.facet(data=alt.NamedData("rows"), **facets)
-        else:
-            whole.data = alt.NamedData("rows")
-        spec: dict[str, Any] = whole.to_dict(validate=False)
-        spec["description"] = self.figure.title
-        spec["params"] = letters(self.panel_width or _FACET)
-        spec["config"] = config(self.colours)
-        if self.width:
-            spec["config"]["legend"]["columns"] = max(1, self.width // self.legend_entry())
-        return spec
-
-    def menus(self) -> tuple[Menu, ...]:
-        return tuple(
-            Menu(
-                title=self.title(name),
-                label=self.data.labels.index(name),
-                options=tuple(label_text(value) for value in self.data.values[name]),
-            )
-            for name in self.figure.menus
-            if name in self.data.values  # a table without rows has no labels
-        )
-
-    def size(self) -> dict[str, Any]:
-        faceted = bool(self.figure.row or self.figure.column)
-        # the page fits panels to its width
-        width: int | str = self.panel_width or (_FACET if faceted else "container")
-        if self.figure.y in self.data.number_lines:
-            return {"width": width, "height": self.ruler_height}
-        return {"width": width, "height": alt.Step(self.step, **{"for": "position"})}

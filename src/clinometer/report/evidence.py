@@ -1,28 +1,102 @@
-"""Chooses examples of the prompts behind a figure from a stage's records, and writes them as text."""
+"""The prompts behind a figure: examples chosen from the records, as text."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from clinometer.errors import RecordsError, nearest
-from clinometer.report.page import Exchange
 from clinometer.report.rounding import count_text, label_text, probability_text
-from clinometer.types import Figure
+from clinometer.store import RunFolder, StageKey
+from clinometer.types import Figure, Findings
 
-WORDS = 8  # so many of the most probable words are shown
-TEXTS = 3  # so many continuations
+PROMPTS = 60  # shown behind each figure
+WORDS = 8  # how many of the most probable words are shown
+TEXTS = 3  # how many continuations
 LONGEST = 1_200  # characters of one text
-CANDIDATES = 2_000  # among so many rows the spread is sought: enough, and quick for millions of records
+CANDIDATES = 2_000  # the spread is chosen among this many rows: enough, and quick for millions of records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One question and what the model said, as text."""
+
+    model: str
+    tags: Mapping[str, str]
+    context: str = ""
+    separator: str = ""  # between context and text: nothing, or a separator token
+    text: str
+    answers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Examples of the prompts behind a figure, and where all of them are."""
+
+    shown: tuple[Exchange, ...]
+    total: int
+    where: tuple[str, ...]  # record folders, relative to the run folder
+
+
+def read_evidence(run: RunFolder, found: Sequence[Findings]) -> dict[str, dict[str, Evidence]]:
+    """Return examples by probe and figure."""
+    stages = run.stages()
+    return {
+        findings.probe: {
+            name: evidence
+            for stage in dict.fromkeys(figure.evidence for figure in findings.figures if figure.evidence)
+            for name, evidence in _examples(
+                run,
+                keys=[key for key in stages if (key.probe, key.stage) == (findings.probe, stage)],
+                figures=[figure for figure in findings.figures if figure.evidence == stage],
+            )
+        }
+        for findings in found
+    }
+
+
+def _examples(
+    run: RunFolder, *, keys: Sequence[StageKey], figures: Sequence[Figure]
+) -> Iterator[tuple[str, Evidence]]:
+    """Yield examples for each figure: equally many from each model, and no more than a reader would look at."""
+    wanted = {figure.name: [key for key in keys if _shows(figure, key)] for figure in figures}
+    shown: dict[str, list[Exchange]] = {figure.name: [] for figure in figures}
+    total = dict.fromkeys(shown, 0)
+    tags = {key: [name for name in run.column_names(key) if name.startswith("tag_")] for key in keys}
+    known = list(dict.fromkeys(name.removeprefix("tag_") for names in tags.values() for name in names))
+    for figure in figures if keys else ():
+        check_evidence_filter(figure, tags=known)
+    for key in keys:
+        # a stage can hold millions of records: choose by tags, then read only what is shown
+        labels = run.table(key, columns=["index", *tags[key]])
+        chosen: dict[str, list[int]] = {}
+        for figure in figures:
+            if key in wanted[figure.name]:
+                behind = matching(with_tags(labels, figure), figure.filters)
+                total[figure.name] += len(behind)
+                room = max(1, PROMPTS // len(wanted[figure.name]))
+                chosen[figure.name] = spread(behind, room)["index"].to_list()
+        rows = run.table(key, indices=[index for indices in chosen.values() for index in indices])
+        for name, indices in chosen.items():
+            shown[name] += exchanges(rows.filter(pl.col("index").is_in(indices)), model=key.model)
+    for name, places in wanted.items():
+        if places:
+            where = tuple(f"records/{key.folder.as_posix()}" for key in places)
+            yield name, Evidence(shown=tuple(shown[name][:PROMPTS]), total=total[name], where=where)
+
+
+def _shows(figure: Figure, key: StageKey) -> bool:
+    return figure.filters.get("model", key.model) == key.model
 
 
 def matching(table: pl.DataFrame, filters: Mapping[str, str | int | float]) -> pl.DataFrame:
-    """Keep the rows whose tags have the values that a figure filters by; a filter that is no tag keeps all."""
+    """Keep the rows whose tags match a figure's filters; a filter that is not a tag keeps all."""
     for name, value in filters.items():
         column = f"tag_{name}"
         if column in table.columns and isinstance(value, str) == (table[column].dtype == pl.String):
@@ -50,15 +124,15 @@ def check_evidence_filter(figure: Figure, *, tags: Sequence[str]) -> None:
     for name in figure.evidence_filter:
         if name not in tags:
             raise RecordsError(
-                f"figure {figure.name!r} shows prompts by {name!r}, which is no tag of stage {figure.evidence!r}: "
-                f"{nearest(name, tags)}"
+                f"figure {figure.name!r} shows prompts by {name!r}, which is not a tag of stage "
+                f"{figure.evidence!r}: {nearest(name, tags)}"
             )
 
 
 def spread(table: pl.DataFrame, count: int) -> pl.DataFrame:
-    """Choose rows such that the values of every tag come as equally often as they can; the same ones each time.
+    """Choose rows so that the values of each tag appear about equally often; always the same rows.
 
-    Each next row is the one whose tag values were chosen least often so far; the earliest, where several are.
+    Each next row is the one whose tag values were chosen least often so far; the earliest of several.
 
     >>> rows = pl.DataFrame({"tag_kind": ["a", "a", "a", "b"], "index": [0, 1, 2, 3]})
     >>> spread(rows, 2)["index"].to_list()

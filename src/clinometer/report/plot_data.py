@@ -1,8 +1,7 @@
-"""The rows behind a chart, with columns whose names are safe wherever Vega reads a name.
+"""The rows behind a chart, with column names that are safe in Vega.
 
-Label names and values come from models and users. A label is therefore never a field name or a part of an
-expression: its column is called `c0`, `c1`, …, its order of first appearance `o0`, `o1`, …, and its name
-appears only as the text of a title.
+Label names and values come from models and users, so a label is never a field name or part of an expression: its
+column is called `c0`, `c1`, …, its order of first appearance `o0`, `o1`, …, and its name appears only as a title.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ class PlotData:
 
     labels: tuple[str, ...]
     rows: tuple[Finding, ...]  # those that can be drawn
-    missing: int  # rows that have no estimate, or no number where the chart needs one
+    missing: int  # rows without an estimate, or without a number that the chart needs
     values: dict[str, tuple[LabelValue, ...]]  # label -> its values, in order of first appearance
-    number_lines: frozenset[str]  # what is a number along an axis: the estimate, and some labels
+    number_lines: frozenset[str]  # what is drawn along an axis of numbers: the estimate, and some labels
 
     def field(self, name: str) -> str:
         """Return the column of a label, or of the estimate."""
         return ESTIMATE if name == ESTIMATE else f"c{self.labels.index(name)}"
 
     def order_field(self, name: str) -> str:
-        """Return the column that says when a label's value came first."""
+        """Return the column that orders a label's values by first appearance."""
         return f"o{self.labels.index(name)}"
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the rows as Vega reads them; what is no number along an axis is text.
+        """Return the rows as Vega reads them; a label that is not on an axis of numbers is text.
 
         `assets/charts.js` does the same from the data of the page's tables.
         """
@@ -59,7 +58,7 @@ class PlotData:
 
 
 def plot_data(figure: Figure, table: FindingTable) -> PlotData:
-    """Choose the rows that a figure draws; raise RecordsError when it names what the table does not have."""
+    """Choose the rows that a figure draws; raise RecordsError if it names what the table does not have."""
     labels = tuple(table.rows[0].labels) if table.rows else ()
     if table.rows:  # a table without rows has no labels to compare with
         _check(figure, table, labels)
@@ -88,7 +87,7 @@ def filtered(figure: Figure, table: FindingTable) -> tuple[Finding, ...]:
 
 
 def first_seen(rows: Sequence[Finding], label: str) -> tuple[LabelValue, ...]:
-    """Return the values of a label in the order in which the rows name them first."""
+    """Return the values of a label in order of first appearance."""
     return tuple(dict.fromkeys(row.labels[label] for row in rows))
 
 
@@ -98,7 +97,7 @@ def _check(figure: Figure, table: FindingTable, labels: tuple[str, ...]) -> None
     for name in [*drawn, *figure.filters, *figure.menus]:
         if name and name != ESTIMATE and name not in labels:
             raise RecordsError(
-                f"figure {figure.name!r} draws {name!r}, which is no label of table {table.name!r}: "
+                f"figure {figure.name!r} draws {name!r}, which is not a label of table {table.name!r}: "
                 f"{nearest(name, [*labels, ESTIMATE])}"
             )
     if figure.mark in ("bars", "intervals", "lines") and axes.count(ESTIMATE) != 1:
@@ -108,18 +107,18 @@ def _check(figure: Figure, table: FindingTable, labels: tuple[str, ...]) -> None
         )
     if figure.reversed not in ("", *axes):
         raise RecordsError(
-            f"figure {figure.name!r} reverses {figure.reversed!r}, which is along neither of its axes: "
+            f"figure {figure.name!r} reverses {figure.reversed!r}, which is on neither of its axes: "
             f"{nearest(figure.reversed, axes)}"
         )
     if figure.mark == "heatmap" and ESTIMATE in axes:
         raise RecordsError(
-            f"figure {figure.name!r} draws a heatmap with {ESTIMATE!r} along an axis; the colour shows the "
+            f"figure {figure.name!r} draws a heatmap with {ESTIMATE!r} on an axis; the colour shows the "
             "estimate, x and y must be labels"
         )
 
 
 def _is_number_line(figure: Figure, name: str, rows: Sequence[Finding]) -> bool:
-    """Tell whether lines or points lie along a label as along a ruler; beside bars its values are names."""
+    """Tell whether a label is drawn along an axis of numbers; without lines or points, its values are names."""
     if name == ESTIMATE:
         return True
     if figure.mark not in ("lines", "scatter"):

@@ -1,7 +1,7 @@
-"""Writes the report as one HTML page that needs nothing but a browser.
+"""Renders the report as one HTML page that needs nothing but a browser.
 
-The page's security policy allows the two scripts and the one style sheet below by their hash and nothing else: no
-other script, no evaluated text (Vega walks its expressions itself), no request of any kind.
+The page's security policy allows the two scripts and the one style sheet below by their hash, and nothing else: no
+other script, no evaluated text (Vega interprets its expressions itself), no request of any kind.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -20,14 +20,44 @@ import vl_convert
 from markupsafe import Markup
 
 from clinometer.errors import RecordsError, nearest
+from clinometer.report.chart_style import PAGE
 from clinometer.report.charts import Chart, chart
-from clinometer.report.colours import PAGE
-from clinometer.report.page import Evidence, ProbeText, ReportPage
+from clinometer.report.evidence import Evidence
 from clinometer.report.rounding import count_text, size_text
 from clinometer.report.tables import TableView, table_view
-from clinometer.types import MASK, Figure, Findings, FindingTable
+from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
 
 SCRIPTS = ("rounding.js", "findings.js", "tables.js", "charts.js")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeText:
+    """How a probe introduces itself to the reader."""
+
+    title: str
+    question: str  # what was asked, in one sentence
+    paper: str  # who asked it first: authors, title, year
+    data: str = ""  # where its words and sentences come from, in a sentence or two
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPage:
+    """What the report of one run shows."""
+
+    run_id: str
+    created: str
+    profile: str
+    seed: str
+    digest: str  # SHA-256 over all findings
+    models: tuple[ModelInfo, ...]
+    probes: Mapping[str, ProbeText]
+    findings: tuple[Findings, ...]
+    spec: str
+    provenance: Mapping[str, Any]
+    assistants: tuple[ModelInfo, ...] = ()  # models that take part without being audited
+    roles: Mapping[str, str] = field(default_factory=dict)  # model -> its roles: "scorer", …
+    evidence: Mapping[str, Mapping[str, Evidence]] = field(default_factory=dict)  # probe -> figure -> prompts
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # probe -> table -> its file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +76,7 @@ class _FigurePart:
     chart: Chart
     table: _TablePart
     evidence: Evidence | None
-    same_prompts: _FigurePart | None  # an earlier figure that has shown them
+    same_prompts: _FigurePart | None  # an earlier figure that shows them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +89,7 @@ class _ProbePart:
 
 
 def render(page: ReportPage) -> str:
-    """Return the whole page as HTML; everything that came from a model, a user or a file is shown as text."""
+    """Return the page as HTML; whatever came from a model, a user or a file is shown as text."""
     style = _asset("report.css")
     scripts = [_vega(), "\n".join(_asset(name) for name in SCRIPTS)]
     probes = [_probe_part(findings, page, number=i) for i, findings in enumerate(page.findings, start=1)]
@@ -79,7 +109,7 @@ def render(page: ReportPage) -> str:
 
 
 def find_table(figure: Figure, findings: Findings) -> FindingTable:
-    """Return the table that a figure draws; raise RecordsError when the findings have none of that name."""
+    """Return the table that a figure draws; raise RecordsError if the findings have none of that name."""
     tables = {table.name: table for table in findings.tables}
     if figure.table not in tables:
         raise RecordsError(
@@ -111,7 +141,7 @@ def _figure_parts(
     findings: Findings, page: ReportPage, *, number: int, tables: Mapping[str, _TablePart]
 ) -> Iterator[_FigurePart]:
     evidence = page.evidence.get(findings.probe, {})
-    shown: list[_FigurePart] = []  # with prompts of their own
+    shown: list[_FigurePart] = []  # those with prompts of their own
     for i, figure in enumerate(findings.figures, start=1):
         prompts = evidence.get(figure.name)
         part = _FigurePart(
@@ -129,7 +159,7 @@ def _figure_parts(
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every value below its path: machine.cores, packages.torch, …"""
+    """Yield every value with its path: machine.cores, packages.torch, …"""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
@@ -152,7 +182,7 @@ def _templates() -> jinja2.Environment:
 
 
 def _json_block(value: object) -> Markup:
-    """Write JSON that cannot end the script element it stands in, whatever text it carries."""
+    """Write JSON that cannot end its script element, whatever text it holds."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 

@@ -1,6 +1,6 @@
-"""How numbers are written in the report: the only place where they are rounded.
+"""How numbers are written in the report, the only place where they are rounded.
 
-`assets/rounding.js` writes the same numbers in the browser, after sorting and in tooltips; a test compares them.
+`assets/rounding.js` writes the same numbers in the browser; a test compares the two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)  # as JavaScript's toPre
 
 
 def estimate_text(value: float) -> str:
-    """Write a number with three significant digits, and more only before the decimal point.
+    """Write a number with three significant digits, or more if they are before the decimal point.
 
     >>> [estimate_text(x) for x in (0.12, -2.125, 1234.5, 0.00012345, math.nan)]
     ['0.120', '−2.13', '1235', '1.23e−4', '–']
@@ -34,7 +34,7 @@ def estimate_text(value: float) -> str:
 
 
 def interval_text(low: float, high: float) -> str:
-    """Write an interval, or a dash when neither end was computed.
+    """Write an interval, or a dash if neither end was computed.
 
     >>> interval_text(-0.1, 0.25), interval_text(math.nan, math.nan)
     ('[−0.100, 0.250]', '–')
@@ -45,7 +45,7 @@ def interval_text(low: float, high: float) -> str:
 
 
 def probability_text(value: float) -> str:
-    """Write a p- or q-value with three decimals; what is smaller is said to be smaller.
+    """Write a p- or q-value with three decimals, or as "<0.001".
 
     >>> probability_text(0.0004), probability_text(0.0405), probability_text(math.nan)
     ('<0.001', '0.041', '–')
@@ -67,7 +67,7 @@ def count_text(value: int) -> str:
 
 
 def label_text(value: str | int | float) -> str:
-    """Write a label: text as it is, numbers as short as they can be.
+    """Write a label: text as it is, numbers as short as possible.
 
     >>> label_text("nurse"), label_text(5), label_text(2.0), label_text(0.1)
     ('nurse', '5', '2', '0.1')
@@ -80,7 +80,7 @@ def label_text(value: str | int | float) -> str:
 
 
 def size_text(parameters: int) -> str:
-    """Write a number of parameters as people say it.
+    """Write a number of parameters the way people say it.
 
     >>> size_text(134_515_008), size_text(1_700_000_000), size_text(950), size_text(0)
     ('135 M', '1.70 B', '950', '–')
@@ -94,7 +94,7 @@ def size_text(parameters: int) -> str:
 
 
 def json_number(value: float) -> float | str | None:
-    """Return what stands for a number in JSON, which knows no NaN (None here) and no infinity (its text)."""
+    """Return a number for JSON, which has no NaN (None here) and no infinity (text here)."""
     if math.isfinite(value):
         return value
     return None if math.isnan(value) else _not_finite(value)

@@ -1,6 +1,6 @@
 """Turns a finding table into what the page shows: columns, cells as text, and raw values for the browser.
 
-The raw values stand once on the page, column by column: its tables and its charts read the same ones.
+The raw values are on the page once, column by column; its tables and charts read the same ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clinometer.report.rounding import (
 )
 from clinometer.types import Finding, FindingTable
 
-FOLDED = 30  # so many rows are shown before the reader asks for more
+FOLDED = 30  # how many rows are shown before the reader asks for more
 
 Kind = Literal["label", "estimate", "interval", "probability", "count"]
 
@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell: what is shown, and the raw value that it rounds."""
+    """A cell: the text shown, and the raw value behind it."""
 
     text: str
     raw: str
@@ -55,7 +55,7 @@ class TableView:
 
 
 def table_view(table: FindingTable) -> TableView:
-    """Lay the table out; columns in which nothing was computed are named instead of shown."""
+    """Lay out the table; columns in which nothing was computed are named instead of shown."""
     rows = table.rows
     optional = {
         Column(title="interval", kind="interval", field=""): any(
@@ -114,7 +114,7 @@ def _values(rows: Sequence[Finding], column: Column) -> dict[str, Any]:
 
 
 def _packed(values: Sequence[str | int | float]) -> list[Any] | dict[str, list[Any]]:
-    """Return the values for JSON; where many are alike, each of them once and the places of the rows among them.
+    """Return the values for JSON; if many repeat, each distinct value once, and which one each row has.
 
     >>> _packed(["man", "woman", "man", "man", "man", "man"])
     {'each': ['man', 'woman'], 'at': [0, 1, 0, 0, 0, 0]}

@@ -1,23 +1,34 @@
-"""Reads a run folder and writes its report there."""
+"""Writes the report of a run, and its figures for a paper."""
 
 from __future__ import annotations
 
 import datetime
+import itertools
+import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import polars as pl
+import vl_convert
 
-from clinometer.errors import StoreError
-from clinometer.report.evidence import check_evidence_filter, exchanges, matching, spread, with_tags
-from clinometer.report.page import Evidence, Exchange, ProbeText, ReportPage
-from clinometer.report.rendering import render
-from clinometer.store import RunFolder, StageKey, findings_digest, write_atomically
-from clinometer.types import Figure, Findings
+from clinometer.errors import InputError, StoreError
+from clinometer.report.chart_style import PAPER
+from clinometer.report.charts import chart
+from clinometer.report.evidence import read_evidence
+from clinometer.report.plot_data import plot_data
+from clinometer.report.rendering import ProbeText, ReportPage, find_table, render
+from clinometer.report.rounding import label_text
+from clinometer.store import RunFolder, findings_digest, write_atomically
+from clinometer.types import Figure, Findings, FindingTable
 
-PROMPTS = 60  # shown behind each figure
+WIDTH = 640  # in pixels, 72 to the inch
+SCALE = 3.0  # a PNG has this many times the pixels
+LONGEST_NAME = 60  # characters of one part of a file name
+
+Format = Literal["png", "svg"]
 
 
 def write_report(
@@ -27,10 +38,10 @@ def write_report(
     findings: Sequence[Findings] | None = None,
     roles: Mapping[str, Sequence[str]] | None = None,
 ) -> Path:
-    """Write the report of a run into its folder and return where it is.
+    """Write the report of a run into its folder and return its path.
 
-    `probes` says how each probe introduces itself; one that is not named is shown under its bare name. `findings`
-    are those of the run where they are in memory; `roles` those of a run whose folder does not tell them.
+    `probes` says how each probe introduces itself; one that is missing is shown by its bare name. `findings` saves
+    reading them from disk. `roles` is for old runs, whose folder does not record them.
     """
     html = render(read_page(run, probes=probes, findings=findings, roles=roles))
     write_atomically(run.report_path, html.encode("utf-8", "replace"), run=run.path)
@@ -44,7 +55,7 @@ def read_page(
     findings: Sequence[Findings] | None = None,
     roles: Mapping[str, Sequence[str]] | None = None,
 ) -> ReportPage:
-    """Read from the run folder all that its report shows."""
+    """Read what the report shows from the run folder."""
     found = tuple(run.read_findings() if findings is None else findings)
     spec = _parsed_spec(run)
     return ReportPage(
@@ -60,7 +71,7 @@ def read_page(
         findings=found,
         spec=run.spec,
         provenance=run.provenance,
-        evidence=_evidence(run, found),
+        evidence=read_evidence(run, found),
         files={
             findings.probe: {
                 table.name: f"findings/{findings.probe}/{table.name}.csv" for table in findings.tables
@@ -100,51 +111,57 @@ def _date(created: object) -> str:
     return f"{moment:%Y-%m-%d %H:%M} {moment.tzname() or ''}".strip()
 
 
-def _evidence(run: RunFolder, found: Sequence[Findings]) -> dict[str, dict[str, Evidence]]:
-    stages = run.stages()
-    return {
-        findings.probe: {
-            name: evidence
-            for stage in dict.fromkeys(figure.evidence for figure in findings.figures if figure.evidence)
-            for name, evidence in _examples(
-                run,
-                keys=[key for key in stages if (key.probe, key.stage) == (findings.probe, stage)],
-                figures=[figure for figure in findings.figures if figure.evidence == stage],
-            )
-        }
-        for findings in found
-    }
+def save_figures(
+    run: RunFolder, folder: str | Path, *, formats: Sequence[Format] = ("png", "svg")
+) -> tuple[Path, ...]:
+    """Save every figure of a run for a paper, one file per choice of its menus, and return the files."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(folder, error) from error
+    saved = []
+    taken: Counter[str] = Counter()  # two long labels may be cut to the same file name
+    for findings in run.read_findings():
+        for figure in findings.figures:
+            table = find_table(figure, findings)
+            for chosen in _menu_choices(figure, table):
+                drawn = chart(chosen, table, colours=PAPER, width=WIDTH)
+                if not drawn.drawn:
+                    continue
+                name = _file_name(findings.probe, figure, chosen)
+                taken[name] += 1
+                name += f"-{taken[name]}" if taken[name] > 1 else ""
+                for form in formats:
+                    path = folder / f"{name}.{form}"
+                    picture = _picture(drawn.whole(), form)
+                    try:
+                        path.write_bytes(picture)
+                    except OSError as error:
+                        raise _not_writable(path, error) from error
+                    saved.append(path)
+    return tuple(saved)
 
 
-def _examples(
-    run: RunFolder, *, keys: Sequence[StageKey], figures: Sequence[Figure]
-) -> Iterator[tuple[str, Evidence]]:
-    """Yield examples for each figure: as many of each model, and in all no more than a reader would look at."""
-    wanted = {figure.name: [key for key in keys if _shows(figure, key)] for figure in figures}
-    shown: dict[str, list[Exchange]] = {figure.name: [] for figure in figures}
-    total = dict.fromkeys(shown, 0)
-    tags = {key: [name for name in run.column_names(key) if name.startswith("tag_")] for key in keys}
-    known = list(dict.fromkeys(name.removeprefix("tag_") for names in tags.values() for name in names))
-    for figure in figures if keys else ():
-        check_evidence_filter(figure, tags=known)
-    for key in keys:
-        # a stage can hold millions of records: choose by their tags, then read only those that are shown
-        labels = run.table(key, columns=["index", *tags[key]])
-        chosen: dict[str, list[int]] = {}
-        for figure in figures:
-            if key in wanted[figure.name]:
-                behind = matching(with_tags(labels, figure), figure.filters)
-                total[figure.name] += len(behind)
-                room = max(1, PROMPTS // len(wanted[figure.name]))
-                chosen[figure.name] = spread(behind, room)["index"].to_list()
-        rows = run.table(key, indices=[index for indices in chosen.values() for index in indices])
-        for name, indices in chosen.items():
-            shown[name] += exchanges(rows.filter(pl.col("index").is_in(indices)), model=key.model)
-    for name, places in wanted.items():
-        if places:
-            where = tuple(f"records/{key.folder.as_posix()}" for key in places)
-            yield name, Evidence(shown=tuple(shown[name][:PROMPTS]), total=total[name], where=where)
+def _not_writable(path: Path, error: OSError) -> InputError:
+    why = "it is a file" if isinstance(error, FileExistsError) else error.strerror
+    return InputError(f"figures cannot be saved to {path}: {why}; give a folder that can be written")
 
 
-def _shows(figure: Figure, key: StageKey) -> bool:
-    return figure.filters.get("model", key.model) == key.model
+def _menu_choices(figure: Figure, table: FindingTable) -> Iterator[Figure]:
+    """Yield the figure once for every choice of its menus, because paper has no menus."""
+    values = plot_data(figure, table).values
+    for choice in itertools.product(*(values.get(menu, ()) for menu in figure.menus)):
+        chosen = dict(zip(figure.menus, choice, strict=True))
+        yield replace(figure, filters={**figure.filters, **chosen}, menus=())
+
+
+def _file_name(probe: str, figure: Figure, chosen: Figure) -> str:
+    parts = [probe, figure.name, *(f"{menu}={label_text(chosen.filters[menu])}" for menu in figure.menus)]
+    return "-".join(re.sub(r"[^\w=.]+", "_", part)[:LONGEST_NAME] for part in parts)
+
+
+def _picture(spec: dict[str, Any], form: Format) -> bytes:
+    if form == "svg":
+        return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])).encode()
+    return bytes(vl_convert.vegalite_to_png(spec, scale=SCALE, allowed_base_urls=[]))

@@ -2,19 +2,16 @@
 
 from clinometer.stats.agreement import Kappa, RaterPair, cohens_kappa, pairwise_kappa
 from clinometer.stats.bootstrap import Interval, cluster_bootstrap
-from clinometer.stats.correlation import Correlation, pearson_interval
-from clinometer.stats.jackknife import JackknifeInterval, jackknife_correlation
-from clinometer.stats.multiple import benjamini_hochberg
+from clinometer.stats.correlation import Correlation, JackknifeInterval, jackknife_correlation, pearson_interval
+from clinometer.stats.error_rates import benjamini_hochberg, detectable_from_interval, minimum_detectable_effect
 from clinometer.stats.permutation import (
     PermutationResult,
     difference_of_means,
     permutation_test,
     sign_flip_test,
 )
-from clinometer.stats.power import detectable_from_interval, minimum_detectable_effect
 from clinometer.stats.shares import ShareInterval, paired_share_interval, share_interval
-from clinometer.stats.single_case import SingleCase, single_case_test
-from clinometer.stats.two_groups import two_group_bootstrap, two_group_permutation
+from clinometer.stats.two_groups import SingleCase, single_case_test, two_group_bootstrap, two_group_permutation
 
 __all__ = [
     "Correlation",

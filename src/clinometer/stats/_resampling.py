@@ -1,7 +1,8 @@
-"""Resampling of clusters, then of items within them, for many columns at once."""
+"""Bootstrap draws of clusters and of the items within them, and the intervals read off studentized draws."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,3 +75,120 @@ def _uniform_counts(n: int, *, rows: int, rng: np.random.Generator) -> IntArray:
     """Draw n out of n with replacement, `rows` times: how often each was drawn, (rows, n)."""
     picks = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
     return np.bincount(picks.ravel(), minlength=rows * n).reshape(rows, n)
+
+
+Statistic = Callable[[FloatArray], FloatArray]
+
+STEP = 1e-4  # of the way from the mean to an item: the derivative's step
+
+
+def check_draws(draws: int, level: float) -> None:
+    """Raise ValueError where the draws cannot give an interval of this level."""
+    if not 0 < level < 1 or (draws + 1) * (1 - level) < 2:
+        raise ValueError(f"found draws={draws}, level={level}; give 0 < level < 1 and draws ≥ 2 / (1 − level) − 1")
+
+
+def deviations_from(centre: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return the columns minus their means; rounding is not spread: a constant column stays constant."""
+    deviations: FloatArray = columns - centre
+    deviations[np.abs(deviations) <= 1e-13 * np.abs(columns).max(axis=0)] = 0.0
+    return deviations
+
+
+def function_of_means(statistic: Statistic | None, shape: tuple[int, ...], *, missing: bool) -> Statistic:
+    """Return the statistic as a function of the means of a matrix's columns.
+
+    With missing values the matrix carries a second half, 1 where a value is present: a mean over what is present
+    is the ratio of two means over everything.
+    """
+
+    def function(means: FloatArray) -> FloatArray:
+        if missing:
+            half = means.shape[1] // 2
+            share = means[:, half:]
+            # a draw without any present item has a share of 0 but for rounding, and no mean
+            means = means[:, :half] / np.where(share > 1e-12, share, np.nan)
+        means = means.reshape(len(means), *shape)
+        out = means if statistic is None else np.asarray(statistic(means), dtype=np.float64)
+        if out.shape[:1] != means.shape[:1]:
+            raise ValueError(
+                f"the statistic returned shape {out.shape} for {len(means)} rows of means; return one row for each"
+            )
+        return out
+
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The two ends of an interval, and the p-value that agrees with them."""
+
+    low: FloatArray
+    high: FloatArray
+    p: FloatArray
+
+
+def limits(
+    estimate: FloatArray, error: FloatArray, moved: Draws, *, null: float, alpha: float, symmetric: bool = False
+) -> Limits:
+    """Read the interval and the p-value off the draws; `moved.means` are θ* − θ.
+
+    Either tail of t* has its own quantile; `symmetric` takes one of |t*| for both.
+    """
+    draws = len(moved.means)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pivots = moved.means / moved.errors
+        pivots[(moved.means == 0) & (moved.errors == 0)] = 0.0
+        pivots[:, np.isnan(error)] = 0.0  # nothing to read there: the limits are NaN through the error
+        observed = (estimate - null) / error
+        if symmetric:
+            # a draw that the statistic is not defined for could be anywhere: as far away as can be
+            distances = np.where(np.isnan(pivots), np.inf, np.abs(pivots))
+            tails, p = _symmetric_tails(distances, alpha), _as_far(distances, observed)
+        else:
+            tails, p = _tails(pivots, alpha), _two_sided(pivots, observed)
+        low, high = estimate - tails.high * error, estimate - tails.low * error
+
+    flat = (moved.errors == 0).sum(axis=0)
+    # 1 − 0.95 is a little more than 0.05: without the slack, an infinite draw could stand right at the quantile
+    in_tail = (draws + 1) * (alpha if symmetric else alpha / 2)
+    percentile = (flat + 1 >= in_tail - 1e-9) & ~np.isnan(error)
+    if percentile.any():
+        # These draws have many ties, some of them at the null itself: rounding must not decide on which side.
+        centred = moved.means[:, percentile] + (estimate[percentile] - null)
+        centred[np.abs(centred) <= 1e-12 * np.abs(moved.means[:, percentile]).max(axis=0)] = 0.0
+        tails = _tails(centred, alpha)
+        low[percentile], high[percentile] = null + tails.low, null + tails.high
+        p[percentile] = _two_sided(centred, np.zeros(centred.shape[1]))
+    return Limits(low, high, np.where(np.isnan(low), np.nan, p))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tails:
+    low: FloatArray
+    high: FloatArray
+
+
+def _tails(draws: FloatArray, alpha: float) -> _Tails:
+    """Return the α/2 and 1 − α/2 quantiles of each column; draws without an observation (NaN) do not count."""
+    quantile = np.nanquantile if np.isnan(draws).any() else np.quantile
+    low, high = quantile(draws, [alpha / 2, 1 - alpha / 2], axis=0, method="weibull")
+    return _Tails(low, high)
+
+
+def _symmetric_tails(distances: FloatArray, alpha: float) -> _Tails:
+    """Return ∓ the 1 − α quantile of |t*| of each column; NaN, for no interval, where that is infinite."""
+    far = np.quantile(distances, 1 - alpha, axis=0, method="weibull")
+    far = np.where(np.isfinite(far), far, np.nan)
+    return _Tails(-far, far)
+
+
+def _as_far(distances: FloatArray, observed: FloatArray) -> FloatArray:
+    p: FloatArray = ((distances >= np.abs(observed)).sum(axis=0) + 1) / (len(distances) + 1)
+    return p
+
+
+def _two_sided(draws: FloatArray, observed: FloatArray) -> FloatArray:
+    tail = np.minimum((draws >= observed).sum(axis=0), (draws <= observed).sum(axis=0))
+    p: FloatArray = np.minimum(1.0, 2 * (tail + 1) / (len(draws) + 1))
+    return p

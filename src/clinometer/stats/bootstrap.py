@@ -8,8 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clinometer.stats._clusters import FloatArray, IntArray, Labels, as_columns, group_items
-from clinometer.stats._resampling import Draws, resample
-from clinometer.stats._studentized import STEP, Statistic, check_draws, deviations_from, function_of_means, limits
+from clinometer.stats._resampling import (
+    STEP,
+    Draws,
+    Statistic,
+    check_draws,
+    deviations_from,
+    function_of_means,
+    limits,
+    resample,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Two independent groups of items, such as positive and negative reviews: intervals and tests for many columns."""
+"""Two independent groups of items: intervals and tests for many columns, and a single case against controls."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from clinometer.stats._clusters import FloatArray, IntArray, as_columns, group_items
-from clinometer.stats._resampling import Draws, resample
-from clinometer.stats._studentized import STEP, Statistic, check_draws, deviations_from, function_of_means, limits
+from clinometer.stats._resampling import (
+    STEP,
+    Draws,
+    Statistic,
+    check_draws,
+    deviations_from,
+    function_of_means,
+    limits,
+    resample,
+)
 from clinometer.stats.bootstrap import Interval
 from clinometer.stats.permutation import PermutationResult, permutation_test
 
@@ -229,3 +238,46 @@ def _check_shapes(first: ArrayLike, second: ArrayLike) -> None:
         raise ValueError(
             f"found shapes {np.shape(first)} and {np.shape(second)}; give two groups with the same columns"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleCase:
+    """How far each case lies from the controls' mean; each field has one entry for each case."""
+
+    estimate: FloatArray  # case minus the mean of its controls
+    p: FloatArray
+    n: IntArray  # controls
+
+
+def single_case_test(cases: ArrayLike, controls: ArrayLike) -> SingleCase:
+    """Test whether each case could be one of the controls, two-sided.
+
+        t = (x − m) / (s · √(1 + 1/n)),   n − 1 degrees of freedom
+
+    with m and s the mean and standard deviation (n − 1) of the n controls. The yardstick is how much the controls
+    differ among each other, so that a case is not singled out merely because no two are quite alike. Exact for
+    normal controls; for skewed ones p is too small on the side of the long tail. Crawford & Howell, Comparing an
+    individual's test score against norms derived from small samples (Clinical Neuropsychologist 12, 1998).
+
+    NaN is missing. p is NaN with fewer than two controls or when these do not differ at all.
+
+    Args:
+        cases: (cases,).
+        controls: (controls,).
+
+    The controls 1, 2, 3 have m = 2, s = 1: t of the case 6 is 4/√(4/3) = 3.46 with 2 degrees of freedom.
+
+    >>> found = single_case_test([6.0, 2.0], [1.0, 2.0, 3.0])
+    >>> found.estimate.tolist(), found.p.round(3).tolist()
+    ([4.0, 0.0], [0.074, 1.0])
+    """
+    x, known = np.asarray(cases, dtype=np.float64), np.asarray(controls, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    n = len(known)
+    estimate: FloatArray = x - (known.mean() if n else np.nan)
+    spread = known.std(ddof=1) if n > 1 else np.nan
+    if not spread > 1e-13 * np.abs(known).max(initial=0.0):  # rounding is not spread
+        p: FloatArray = np.full(x.shape, np.nan)
+    else:
+        p = 2 * stats.t.sf(np.abs(estimate) / (spread * np.sqrt(1 + 1 / n)), n - 1)
+    return SingleCase(estimate=estimate, p=p, n=np.where(np.isnan(estimate), 0, n))

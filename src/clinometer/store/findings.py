@@ -1,10 +1,10 @@
-"""Findings on disk: each table as Parquet and CSV, and one index with everything that is not a number.
+"""Findings on disk: each table as Parquet and CSV, and an index for everything that is not a number.
 
     findings/<probe>/<table>.parquet    the labels in order, then estimate, low, high, p, q, n
-    findings/<probe>/<table>.csv        the same, to look at
-    findings/<probe>/index.json         titles, captions, figures, notices, headlines, and a checksum for each file
+    findings/<probe>/<table>.csv        the same, for people
+    findings/<probe>/index.json         titles, captions, figures, notices, headlines, and each file's checksum
 
-The index is written last: after a kill in between, its checksums tell that the tables are not those it describes.
+The index is written last. If the process is killed before that, the old checksums do not match the new tables.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
-from clinometer.store.atomic import make_folder, remove_leftovers, write_together
-from clinometer.store.documents import read_json, to_json
+from clinometer.store.atomic import make_folder, read_json, remove_leftovers, to_json, write_together
 from clinometer.store.names import column_name, safe_name
 from clinometer.types import Figure, Finding, Findings, FindingTable, Notice, RowReference, Verdict
 
@@ -33,7 +32,7 @@ _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 
 
 def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
-    """Write what one probe concludes into its folder, in place of what it concluded before."""
+    """Write what one probe concludes into its folder, replacing what it concluded before."""
     files: dict[str, bytes] = {}
     for table in findings.tables:
         name = safe_name(table.name, what="finding table")
@@ -66,13 +65,13 @@ def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
     write_together(folder, {**files, INDEX: to_json(index)}, run=run)
-    for path in folder.iterdir():  # tables of an earlier conclusion
+    for path in folder.iterdir():  # tables left from before
         if path.suffix in (".parquet", ".csv") and path.name not in files:
             path.unlink(missing_ok=True)
 
 
 def read_findings(folder: Path) -> Findings:
-    """Read back what one probe concluded; raise StoreError that names a file which is not as it was written."""
+    """Read back what one probe concluded; raise StoreError that names a file that has changed."""
 
     def build(index: Mapping[str, Any]) -> Findings:
         files = {name: _checked(folder / name, checksum) for name, checksum in index["sha256"].items()}
@@ -84,7 +83,7 @@ def read_findings(folder: Path) -> Findings:
                     title=table["title"],
                     caption=table["caption"],
                     rows=_rows(files[f"{table['name']}.parquet"], labels=table["labels"]),
-                    version=int(table.get("version", 1)),  # runs of format 1 know no versions
+                    version=int(table.get("version", 1)),  # format 1 has no versions
                 )
                 for table in index["tables"]
             ),
@@ -102,7 +101,7 @@ def read_findings(folder: Path) -> Findings:
 
 
 def findings_digest(findings: Iterable[Findings]) -> str:
-    """Return the SHA-256 of findings by content: the same for equal findings, whatever library wrote them."""
+    """Return the SHA-256 of the content of findings: the same for equal findings, whatever library wrote them."""
     content = [
         {
             "probe": each.probe,
@@ -122,15 +121,15 @@ def findings_digest(findings: Iterable[Findings]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Where stored findings differ from recomputed ones; a sentence for each place."""
+    """Where stored findings differ from recomputed ones, a sentence for each difference."""
 
-    numbers: tuple[str, ...]  # in tables that the same version of an estimator made
+    numbers: tuple[str, ...]  # in tables made by the same version of an estimator
     wording: tuple[str, ...]  # titles, captions, notices, headlines, figures
-    versions: tuple[str, ...]  # tables of another version of their estimator: nothing to compare
+    versions: tuple[str, ...]  # tables made by another version: not comparable
 
 
 def compare_findings(stored: Findings, computed: Findings) -> Comparison:
-    """Compare two conclusions of one probe; numbers agree but for the last bits in which processors differ."""
+    """Compare two conclusions of one probe; numbers may differ in their last bits, as processors do."""
     numbers: list[str] = []
     versions: list[str] = []
     wording = [
@@ -172,11 +171,11 @@ def _verdict(values: Mapping[str, Any]) -> Verdict:
 
 
 def _number_differences(stored: FindingTable, computed: FindingTable) -> list[str]:
-    """Name the first place where two tables differ."""
+    """Return the first difference between two tables, if any."""
     mine, theirs = _columns(stored), _columns(computed)
     where = f"table {stored.name!r}"
     if len(stored.rows) != len(computed.rows) or mine.keys() != theirs.keys():
-        return [f"{where} has other rows or columns than follow from the records"]
+        return [f"{where} has different rows or columns from those that follow from the records"]
     for name in mine:
         if name in _NUMBERS or isinstance(next(iter(mine[name]), ""), float):
             same = np.isclose(np.array(mine[name]), np.array(theirs[name]), rtol=1e-6, atol=1e-9, equal_nan=True)
@@ -216,7 +215,7 @@ def _columns(table: FindingTable) -> dict[str, list[str] | list[int] | list[floa
 
 
 def _one_type(values: list[Any]) -> list[Any]:
-    """Return a label's values as plain Python ones; raise TypeError unless all are str, all int or all float."""
+    """Return a label's values as plain Python; raise TypeError unless all are str, all int or all float."""
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     for kind in _TYPES:
         if all(isinstance(value, kind) for value in plain):
@@ -226,7 +225,7 @@ def _one_type(values: list[Any]) -> list[Any]:
 
 
 def _to_arrow(table: FindingTable) -> pa.Table:
-    """Return a table as Arrow, with the type of each label kept."""
+    """Return a table as Arrow, keeping the type of each label."""
     columns = _columns(table)
     number_types = {**dict.fromkeys(_NUMBERS, pa.float64()), "n": pa.int64()}
     try:
@@ -246,7 +245,7 @@ def table_frame(table: FindingTable) -> pl.DataFrame:
 
 
 def _parquet(table: pa.Table) -> bytes:
-    """Return the bytes of a Parquet file: no time, no machine, the same for the same table."""
+    """Return the bytes of a Parquet file, the same for the same table on any machine."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", store_schema=False)
     return bytes(sink.getvalue())
@@ -261,13 +260,13 @@ def _rows(data: bytes, *, labels: list[str]) -> tuple[Finding, ...]:
 
 
 def _checked(path: Path, checksum: str) -> bytes:
-    """Read a file that must have the checksum."""
+    """Read a file and check its checksum."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}; run `clinometer resume`") from error
     if hashlib.sha256(data).hexdigest() != checksum:
         raise StoreError(
-            f"{path} is not as it was written (the checksum differs); run `clinometer resume` to write it anew"
+            f"{path} is not as it was written (the checksum differs); run `clinometer resume` to write it again"
         )
     return data

@@ -16,10 +16,10 @@ from clinometer.store.atomic import explain_os_errors
 
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Hold the lock file until the block ends; raise RunLockedError with the pid of the process that holds it.
+    """Hold the lock file until the block ends; raise RunLockedError with the pid of another process that holds it.
 
-    The system drops the lock when its process ends, however it ends: a file left behind never blocks. The file
-    stays, because removing it would let two processes lock two files of the same name.
+    The system drops the lock when its process ends, however it ends, so a file left behind never blocks. The file
+    stays: removing it would let two processes lock two files of the same name.
     """
     lock = filelock.FileLock(path, mode=0o666, thread_local=False)
     with explain_os_errors(f"the lock {path}", folder=path.parent, run=path.parent):
@@ -30,9 +30,9 @@ def hold_lock(path: Path) -> Iterator[None]:
                 f"{path.parent} is in use by process {_holder(path)}; wait until it ends, or stop it"
             ) from None
     try:
-        # Ten bytes: on a full disk this may fail, and then the lock still holds, only without a name.
+        # On a full disk even these few bytes may fail. The lock still holds, only without a name.
         with contextlib.suppress(OSError):
-            if not isinstance(lock, filelock.SoftFileLock):  # it has its own words there
+            if not isinstance(lock, filelock.SoftFileLock):  # it writes its own text there
                 path.write_text(f"{os.getpid()}\n", encoding="ascii")
         yield
     finally:
@@ -40,9 +40,9 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 
 def _holder(path: Path) -> str:
-    """Return the pid in a lock file; it is written just after the lock is taken, so wait for it a little."""
+    """Return the pid in a lock file; it is written just after the lock is taken, so wait a little for it."""
     for _ in range(20):
-        with contextlib.suppress(OSError):  # Windows lets nobody else read a locked file
+        with contextlib.suppress(OSError):  # on Windows nobody else can read a locked file
             if pid := path.read_text(errors="replace").strip():
                 return pid
         time.sleep(0.01)

@@ -11,7 +11,7 @@ from clinometer.errors import StoreError
 
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _PART = re.compile(r"part-(\d{6,})-([0-9a-f]{32})\.parquet")
-DAMAGED = ".damaged"  # what is added to the name of a part that is set aside
+DAMAGED = ".damaged"  # added to the name of a part that is set aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class StageKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartName:
-    """What the name of a part says: its turn, and the beginning of the SHA-256 of its bytes.
+    """The name of a part: its sequence number, and the start of the SHA-256 of its bytes.
 
     >>> PartName.of(b"", sequence=7).file_name
     'part-000007-e3b0c44298fc1c149afbf4c8996fb924.parquet'
@@ -51,7 +51,7 @@ class PartName:
 
     @classmethod
     def parse(cls, file_name: str) -> PartName | None:
-        """Read a file name, with or without what marks it as damaged; None when it is not a part's."""
+        """Read a file name, damaged or not; None if it is not the name of a part."""
         match = _PART.fullmatch(file_name.partition(DAMAGED)[0])
         return cls(sequence=int(match[1]), checksum=match[2]) if match else None
 
@@ -62,7 +62,7 @@ class PartName:
 
 
 def safe_name(name: str, *, what: str) -> str:
-    """Return the name of a probe, a stage or a table when it can be a file name; raise StoreError otherwise."""
+    """Return the name of a probe, stage or table if it can be a file name; raise StoreError otherwise."""
     if not _SAFE.fullmatch(name):
         raise StoreError(
             f"{what} {name!r} cannot be a file name: use at most 100 ASCII letters, digits, '_', '-' and '.', "
@@ -72,19 +72,19 @@ def safe_name(name: str, *, what: str) -> str:
 
 
 def column_name(name: str, *, what: str) -> str:
-    """Return the name of a tag or a label when every reader of Parquet can take it; raise StoreError otherwise."""
+    """Return the name of a tag or label if every Parquet reader can take it; raise StoreError otherwise."""
     if not name or not name.isprintable():
         raise StoreError(f"{what} {name!r} cannot be a column: its name must be printable")
     return name
 
 
 def model_slug(label: str) -> str:
-    """Return a folder name for a model's label: readable, safe, and different for different labels.
+    """Return a folder name for a model's label: readable, safe, and unique.
 
     >>> model_slug("org/name")
     'org-name-7e624f0637'
     """
     readable = re.sub(r"[^A-Za-z0-9._]+", "-", label).strip("-.")[-60:].lstrip("-.")
-    # the hash tells 'a/b' from 'a-b'; a path may hold bytes that are not text, hence surrogatepass
+    # the hash separates 'a/b' from 'a-b'; a path may hold bytes that are not text, hence surrogatepass
     distinct = hashlib.sha256(label.encode("utf-8", "surrogatepass")).hexdigest()[:10]
     return f"{readable or 'model'}-{distinct}"

@@ -1,7 +1,7 @@
-"""Parts: the files that records are kept in, one for each flush, each with its checksum in its own name.
+"""Parts: the files that hold records, one per flush, each with its checksum in its name.
 
-No list of parts exists that could go out of step with them. A part is intact when its bytes hash to its name, and
-ours when the run, the probe, the model and the stage in its metadata are those of the folder in which it lies.
+There is no list of parts that could go out of step with them. A part is intact when its bytes hash to its name,
+and ours when the run, probe, model and stage in its metadata match the folder it is in.
 """
 
 from __future__ import annotations
@@ -9,19 +9,22 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
 from clinometer.store.names import PartName, StageKey
+from clinometer.store.schema import KEY_BYTES
 
-# The metadata key of run_id, probe, model and stage; as JSON, because a path may hold what UTF-8 cannot.
+# The metadata key of run_id, probe, model and stage; as JSON, because a path may not be valid UTF-8.
 _OWNER = b"clinometer"
+BATCH_ROWS = 65_536  # a table is given out once this many rows are waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,7 @@ class DamagedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntactPart:
-    """A part whose bytes are those that were written, by this run, for this stage."""
+    """A part with the bytes that this run wrote for this stage."""
 
     path: Path
     stage: StageKey
@@ -48,7 +51,7 @@ class IntactPart:
         return list(self.schema())
 
     def first_index(self) -> int:
-        """Return the lowest index that it holds, without reading the column."""
+        """Return its lowest index, without reading the column."""
         groups = pq.read_metadata(pa.BufferReader(self.data))
         statistics = (groups.row_group(number).column(0).statistics for number in range(groups.num_row_groups))
         return min(int(group.min) for group in statistics)
@@ -58,12 +61,12 @@ class IntactPart:
         return pl.Schema(pl.read_parquet_schema(io.BytesIO(self.data)))
 
     def read(self, columns: list[str], *, indices: pl.Series | None = None) -> pl.DataFrame:
-        """Decode some of its columns; with `indices`, only the rows that have one of them."""
+        """Decode some of its columns; with `indices`, only those rows."""
         if indices is None:
             return pl.read_parquet(io.BytesIO(self.data), columns=columns)
         found = pl.read_parquet(io.BytesIO(self.data), columns=["index"])["index"].is_in(indices.implode())
         rows = found.arg_true()
-        # most parts hold nothing that is wanted: the long columns are read up to the last row that is
+        # most parts hold no wanted row: read the long columns only up to the last one
         return pl.read_parquet(
             io.BytesIO(self.data), columns=columns, n_rows=int(rows[-1]) + 1 if len(rows) else 0
         )[rows]
@@ -71,11 +74,11 @@ class IntactPart:
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What hashing a file found, for as long as the file does not look changed."""
+    """What hashing a file found; valid until the file looks changed."""
 
     size: int
     modified: int
-    verdict: StageKey | str  # whose it is, or why it must not be read
+    verdict: StageKey | str  # its stage, or why it must not be read
 
 
 class PartReader:
@@ -87,20 +90,20 @@ class PartReader:
         self._checked: dict[Path, _Checked] = {}
 
     def folders(self) -> list[Path]:
-        """Return the folders of all stages that have any."""
+        """Return the folders of all stages."""
         return sorted(path for path in self._records.glob("*/*/*") if path.is_dir())
 
     def parts(self, folder: Path) -> Iterator[IntactPart | DamagedPart]:
-        """Yield the parts of a stage's folder in the order in which they were written."""
-        for path in sorted(folder.glob("*.parquet"), key=_turn):
+        """Yield the parts in a stage's folder in the order they were written."""
+        for path in sorted(folder.glob("*.parquet"), key=_by_sequence):
             yield self.load(path)
 
     def forget(self) -> None:
-        """Hash every part again when it is next read."""
+        """Hash every part again the next time it is read."""
         self._checked.clear()
 
     def load(self, path: Path) -> IntactPart | DamagedPart:
-        """Read one part, and hash it unless it looks as it did when it was hashed."""
+        """Read one part; hash it unless it was hashed before and looks unchanged."""
         try:
             status = path.stat()
             data = path.read_bytes()
@@ -115,7 +118,7 @@ class PartReader:
         return IntactPart(path=path, stage=known.verdict, data=data)
 
     def _verdict(self, path: Path, data: bytes) -> StageKey | str:
-        """Return the stage to which a part belongs, or why it must not be read."""
+        """Return the stage that a part belongs to, or why it must not be read."""
         name = PartName.parse(path.name)
         if name is None:
             return "its name carries no checksum"
@@ -125,21 +128,98 @@ class PartReader:
             owner = json.loads((pq.read_metadata(pa.BufferReader(data)).metadata or {})[_OWNER])
             run_id, stage = owner.pop("run_id"), StageKey(**owner)
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError):
-            return "it does not say to which run it belongs"
+            return "it does not say which run it belongs to"
         if run_id != self._run_id:
             return "it belongs to another run"
         try:
             at_home = self._records / stage.folder == path.parent
-        except StoreError:  # a name that we never write
+        except StoreError:  # a name we never write
             at_home = False
         return stage if at_home else f"it belongs to another stage: {stage}"
+
+
+class Done:
+    """The indices of a stage whose answers are recorded and intact, each with the key of its request.
+
+    Takes 17 bytes for each index up to the highest.
+    """
+
+    def __init__(self, parts: Iterable[IntactPart | DamagedPart]) -> None:
+        damaged: list[DamagedPart] = []
+        indices: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+        keys: list[bytes] = []
+        for part in parts:
+            if isinstance(part, DamagedPart):
+                damaged.append(part)
+                continue
+            table = part.read(["index", "key"])
+            indices.append(table["index"].to_numpy())
+            keys.append(b"".join(table["key"].cast(pl.Binary).to_list()))
+        self.damaged: tuple[DamagedPart, ...] = tuple(damaged)
+        size = max((int(index.max()) + 1 for index in indices if index.size), default=0)
+        recorded = np.zeros(size, np.bool_)
+        by_index = np.zeros((size, KEY_BYTES), np.uint8)
+        for index, key in zip(indices, keys, strict=True):
+            recorded[index] = True
+            by_index[index] = np.frombuffer(key, np.uint8).reshape(-1, KEY_BYTES)  # a later part wins
+        self._count = int(recorded.sum())
+        self._recorded = recorded.tobytes()  # bytes: indexing them is ten times faster than indexing an array
+        self._keys = by_index.tobytes()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def matches(self, index: int, key: bytes) -> bool:
+        """Tell whether this request is recorded at this index."""
+        if not 0 <= index < len(self._recorded) or not self._recorded[index]:
+            return False
+        return self._keys[index * KEY_BYTES : (index + 1) * KEY_BYTES] == key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Where a part is, and its lowest index."""
+
+    path: Path
+    first: int
+
+
+def by_index(
+    spans: Sequence[Span], *, columns: list[str], empty: pl.DataFrame, load: Callable[[Path], IntactPart]
+) -> Iterator[pl.DataFrame]:
+    """Yield the rows of parts by index, each once; parts come in the order they were written.
+
+    A run fills its stage from the front, so parts overlap only within a window of the engine: once an index lies
+    below all parts still to be read, every record of it is known. `empty` has the columns' types.
+    """
+    turns = sorted(range(len(spans)), key=lambda turn: spans[turn].first)
+    waiting: dict[int, pl.DataFrame] = {}
+    for place, turn in enumerate(turns):
+        part = load(spans[turn].path)
+        present = set(part.column_names())
+        waiting[turn] = part.read([name for name in columns if name in present])
+        last = place + 1 == len(turns)
+        if not last and sum(map(len, waiting.values())) < BATCH_ROWS:
+            continue
+        complete = pl.lit(True) if last else pl.col("index") < spans[turns[place + 1]].first
+        table = latest([empty, *(waiting[turn].filter(complete) for turn in sorted(waiting))])
+        waiting = {turn: rest for turn, frame in waiting.items() if len(rest := frame.filter(~complete))}
+        if len(table):
+            yield table
+
+
+def latest(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Join tables, in the order they were written, and sort by index; of two records the later counts."""
+    table = pl.concat(frames, how="diagonal_relaxed").sort("index", maintain_order=True)
+    last = table["index"] != table["index"].shift(-1, fill_value=-1)
+    return table if last.all() else table.filter(last)
 
 
 def encode_part(batches: list[pa.RecordBatch], *, run_id: str, stage: StageKey) -> bytes:
     """Return the bytes of a part."""
     table = pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
     leaves = [leaf for field in table.schema for leaf in _leaves(field.name, field.type)]
-    # numbers in long lists rarely repeat: split by byte they shrink better, and in half the time
+    # numbers in long lists rarely repeat: split by byte they compress better, in half the time
     split = {leaf for leaf, kind in leaves if pa.types.is_float32(kind)}
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -158,7 +238,7 @@ def encode_part(batches: list[pa.RecordBatch], *, run_id: str, stage: StageKey) 
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the Parquet path and the type of every leaf of a column."""
+    """Yield the Parquet path and type of every leaf of a column."""
     if pa.types.is_list(kind):
         yield from _leaves(f"{path}.list.element", kind.value_type)
     elif pa.types.is_struct(kind):
@@ -168,7 +248,7 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield path, kind
 
 
-def _turn(path: Path) -> tuple[int, str]:
+def _by_sequence(path: Path) -> tuple[int, str]:
     """Order parts by when they were written."""
     name = PartName.parse(path.name)
     return (name.sequence if name else -1, path.name)

@@ -1,10 +1,10 @@
-"""A run on disk: one folder with everything that was asked, answered and concluded.
+"""A run on disk: one folder with all that was asked, answered and concluded.
 
 spec.toml         what the user wanted to know
-provenance.json   format, versions, seed, machine, and the run's own id; written last, it makes the folder a run
-models.json       the models that were asked: those under audit, those that assist, and in which role
+provenance.json   format, versions, seed, machine and the run's id; written last: it makes the folder a run
+models.json       the models: which are audited, which assist, and in which role
 inputs/           copies of the user's files that the spec names
-records/<probe>/<model>/<stage>/part-<turn>-<checksum>.parquet
+records/<probe>/<model>/<stage>/part-<number>-<checksum>.parquet
 findings/<probe>/…
 report.html
 run.lock          who is working on it
@@ -23,28 +23,32 @@ from typing import Any
 import polars as pl
 
 from clinometer.errors import InputError, RecordsError, StoreError, nearest
-from clinometer.store.atomic import TEMPORARY, make_folder, remove_leftovers, rename_durably, write_atomically
-from clinometer.store.documents import read_json, to_json
-from clinometer.store.done import Done
-from clinometer.store.findings import INDEX, findings_digest, read_findings, write_findings
+from clinometer.store.atomic import (
+    TEMPORARY,
+    make_folder,
+    read_json,
+    remove_leftovers,
+    rename_durably,
+    to_json,
+    write_atomically,
+)
+from clinometer.store.findings import INDEX, read_findings, write_findings
 from clinometer.store.lock import hold_lock
 from clinometer.store.names import DAMAGED, StageKey, safe_name
-from clinometer.store.parts import DamagedPart, IntactPart, PartReader
-from clinometer.store.stream import Span, by_index, latest
+from clinometer.store.parts import DamagedPart, Done, IntactPart, PartReader, Span, by_index, latest
 from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RecordWriter
 from clinometer.types import Findings, ModelInfo
 
 SPEC, PROVENANCE, MODELS, LOCK = "spec.toml", "provenance.json", "models.json", "run.lock"
 INPUTS = "inputs"
 
-# What the folder holds, and how. 1: models.json says "beside" and no roles, findings have no versions, keys no
-# version. It is still read.
+# Format 1 is still read: its models.json says "beside" and has no roles; its findings and keys have no versions.
 FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunModels:
-    """The models of a run: who is audited, who assists without being audited, and who plays which role."""
+    """The models of a run: which are audited, which only assist, and which plays which role."""
 
     audited: tuple[ModelInfo, ...]
     assistants: tuple[ModelInfo, ...] = ()
@@ -52,7 +56,7 @@ class RunModels:
 
 
 class RunFolder:
-    """One run. Reading never changes anything; whoever writes holds `lock()`."""
+    """One run. Reading never changes anything; hold `lock()` to write."""
 
     def __init__(self, path: Path, *, spec: str, provenance: dict[str, Any], models: RunModels) -> None:
         self.path = path
@@ -63,7 +67,7 @@ class RunFolder:
         self.roles = models.roles
         self.run_id: str = provenance["run_id"]
         self.format: int = provenance.get("format", 1)
-        self.key_version: int = provenance.get("key_version", 1)  # of the request keys in its records
+        self.key_version: int = provenance.get("key_version", 1)  # of the keys in its records
         self._parts = PartReader(path / "records", run_id=self.run_id)
 
     @classmethod
@@ -76,9 +80,9 @@ class RunFolder:
         models: RunModels | Sequence[ModelInfo],
         inputs: Mapping[str, bytes] | None = None,
     ) -> RunFolder:
-        """Start a run in a new or empty folder; raise InputError for any other, and touch nothing there.
+        """Start a run in a new or empty folder; raise InputError for any other, and leave it alone.
 
-        `inputs` are files by name that the spec refers to as `inputs/<name>`.
+        `inputs` are files by name; the spec refers to them as `inputs/<name>`.
         """
         path = Path(path)
         if not isinstance(models, RunModels):
@@ -86,7 +90,7 @@ class RunFolder:
         refuse_occupied(path)
         make_folder(path, run=path)
         with hold_lock(path / LOCK):
-            refuse_occupied(path)  # now that nobody else can be creating it
+            refuse_occupied(path)  # nobody else can be creating it now
             remove_leftovers(path)
             created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             identified = {"format": FORMAT, **provenance, "run_id": secrets.token_hex(16), "created": created}
@@ -100,7 +104,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """Open a run; raise InputError for what is not one, StoreError for one whose documents are broken."""
+        """Open a run; raise InputError if it is not one, StoreError if its documents are broken."""
         path = Path(path)
         if not path.is_dir():
             found = "is not a folder" if path.exists() else "does not exist"
@@ -124,13 +128,13 @@ class RunFolder:
         return self.path / "report.html"
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keep other processes from writing to this run; raise RunLockedError with the pid of one that does."""
+        """Keep other processes from writing; raise RunLockedError with the pid of one that already does."""
         return hold_lock(self.path / LOCK)
 
     # -- records
 
     def stages(self) -> tuple[StageKey, ...]:
-        """Return the stages that have any intact record."""
+        """Return the stages that have intact records."""
         firsts = (
             next((part.stage for part in self._parts.parts(folder) if isinstance(part, IntactPart)), None)
             for folder in self._parts.folders()
@@ -138,13 +142,13 @@ class RunFolder:
         return tuple(stage for stage in firsts if stage is not None)
 
     def done(self, key: StageKey) -> Done:
-        """Return which items of a stage are recorded; damaged parts are passed over and named."""
+        """Return which items of a stage are recorded; damaged parts are skipped and listed."""
         return Done(self._parts.parts(self._folder(key)))
 
     def writer(
         self, key: StageKey, *, flush_seconds: float = FLUSH_SECONDS, max_rows: int = MAX_ROWS
     ) -> RecordWriter:
-        """Open a stage for appending: removes unfinished files and sets damaged parts aside. Hold the lock."""
+        """Remove unfinished files, set damaged parts aside and open a stage for appending. Hold the lock."""
         folder = self._folder(key)
         make_folder(folder, run=self.path)
         remove_leftovers(folder)
@@ -154,7 +158,7 @@ class RunFolder:
         )
 
     def column_names(self, key: StageKey) -> list[str]:
-        """Return the columns that the records of a stage have, as `table` orders them; raises as `table` does."""
+        """Return the columns of a stage's records in the order of `table`; raises as `table` does."""
         return _ordered(dict.fromkeys(name for part in self._intact(key) for name in part.column_names()))
 
     def table(
@@ -162,9 +166,9 @@ class RunFolder:
     ) -> pl.DataFrame:
         """Return the records of a stage by index: the columns `index`, `key`, `tag_*`, `ask_*`, `got_*`, or some.
 
-        With `indices`, only their rows are kept in memory; an index that is not recorded has none. A tag that an
-        item does not have is null. Where an index was recorded twice, the later record counts. Raises RecordsError
-        when a part is damaged, nothing is recorded, or a column does not exist.
+        With `indices`, only those rows are kept in memory; an index that is not recorded has no row. A missing tag
+        is null. If an index was recorded twice, the later record counts. Raises RecordsError when a part is
+        damaged, nothing is recorded, or a column does not exist.
         """
         frames: list[pl.DataFrame] = []
         names: dict[str, None] = {}
@@ -178,7 +182,7 @@ class RunFolder:
         return latest(frames).select(columns if columns is not None else _ordered(names))
 
     def batches(self, key: StageKey, *, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
-        """Yield the rows of `table`, in its order and with its columns, some ten thousand at a time.
+        """Yield the rows of `table`, in its order and with its columns, tens of thousands at a time.
 
         Raises as `table` does, when the first batch is asked for.
         """
@@ -187,7 +191,7 @@ class RunFolder:
         for part in self._intact(key):
             spans.append(Span(path=part.path, first=part.first_index()))
             schemas[tuple(part.schema().items())] = None
-        # of columns whose types differ between parts (whole numbers here, others there) the widest, as in `table`
+        # where a column's type differs between parts (int here, float there), take the wider one, as `table` does
         empty = pl.concat([pl.DataFrame(schema=dict(schema)) for schema in schemas], how="diagonal_relaxed")
         _require_columns(key, columns or (), empty.columns)
         chosen = list(columns) if columns is not None else _ordered(empty.columns)
@@ -196,18 +200,18 @@ class RunFolder:
             yield table.select(chosen)
 
     def check(self) -> tuple[DamagedPart, ...]:
-        """Hash every part of every stage anew and return the damaged ones; changes nothing."""
+        """Hash every part again and return the damaged ones; changes nothing."""
         self._parts.forget()
         return self._damaged(self._parts.folders())
 
     def set_aside_damaged(self) -> tuple[DamagedPart, ...]:
-        """Rename every damaged part to `….damaged`, kept as evidence and never read again. Hold the lock."""
+        """Rename every damaged part to `….damaged`: kept as evidence, never read again. Hold the lock."""
         return self._set_aside(self._parts.folders())
 
     # -- findings
 
     def write_findings(self, findings: Findings) -> None:
-        """Keep what one probe concluded, in place of what it concluded before."""
+        """Keep what one probe concluded, replacing what it concluded before."""
         folder = self.path / "findings" / safe_name(findings.probe, what="probe")
         write_findings(folder, findings, run=self.path)
 
@@ -215,15 +219,11 @@ class RunFolder:
         """Return what all probes concluded, by name."""
         return tuple(read_findings(index.parent) for index in sorted((self.path / "findings").glob(f"*/{INDEX}")))
 
-    def findings_digest(self) -> str:
-        """Return the SHA-256 of all findings on disk, by content: compare with that of recomputed ones."""
-        return findings_digest(self.read_findings())
-
     def _folder(self, key: StageKey) -> Path:
         return self.path / "records" / key.folder
 
     def _intact(self, key: StageKey) -> Iterator[IntactPart]:
-        """Yield the parts of a stage; raise RecordsError for a damaged one, and when there are none."""
+        """Yield the parts of a stage; raise RecordsError for a damaged one, or if there are none."""
         empty = True
         for part in self._parts.parts(self._folder(key)):
             empty = False
@@ -237,7 +237,7 @@ class RunFolder:
     def _require_intact(self, part: IntactPart | DamagedPart) -> IntactPart:
         if isinstance(part, DamagedPart):
             raise RecordsError(
-                f"damaged record {part}; run `clinometer resume {self.path}` to ask anew what it held"
+                f"damaged record {part}; run `clinometer resume {self.path}` to ask again what it held"
             )
         return part
 
@@ -249,14 +249,14 @@ class RunFolder:
         damaged = self._damaged(folders)
         for part in damaged:
             aside = part.path.with_name(part.path.name + DAMAGED)
-            while aside.exists():  # a damaged part that someone put back
+            while aside.exists():  # someone put a damaged part back
                 aside = aside.with_name(aside.name + DAMAGED)
             rename_durably(part.path, aside, run=self.path)
         return damaged
 
 
 def refuse_occupied(path: Path) -> None:
-    """Raise InputError unless a run may be created here."""
+    """Raise InputError unless a run can be created here."""
     if not path.exists() and not path.is_symlink():
         return
     if not path.is_dir():
@@ -266,7 +266,7 @@ def refuse_occupied(path: Path) -> None:
         raise InputError(
             f"{path} already holds a run; continue it with `clinometer resume {path}`, or name a new folder"
         )
-    # our lock without a provenance: a creation that was interrupted before it held any record
+    # our lock but no provenance: creation was interrupted before anything was recorded
     if names and not (LOCK in names and names <= {LOCK, SPEC, MODELS, INPUTS}):
         raise InputError(f"{path} is not empty (it has {min(names)}); give the name of a new folder for the run")
 
@@ -280,7 +280,7 @@ def _require_columns(key: StageKey, columns: Iterable[str], known: Iterable[str]
 
 
 def _ordered(names: Iterable[str]) -> list[str]:
-    """Put columns of parts with different tags in one order: place, tags, question, answer."""
+    """Sort columns: place, tags, question, answer."""
     groups = ("index", "key", "tag_", "ask_", "got_")
     return sorted(names, key=lambda name: next(i for i, group in enumerate(groups) if name.startswith(group)))
 

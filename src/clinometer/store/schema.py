@@ -1,9 +1,9 @@
 """The columns of a record, derived from the dataclasses of requests and answers.
 
 `str` becomes string, `int` int64, `float` float64, `bool` bool, `tuple[str, ...]` list<string>,
-`tuple[float, ...]` list<float32> (log-probabilities and vectors: 7 digits are more than a bf16 model knows), and a
+`tuple[float, ...]` list<float32> (log-probabilities and vectors: 7 digits are more than a bf16 model has), and a
 tuple of dataclasses list<struct>. Text must be valid Unicode: a lone surrogate is refused, never replaced, because
-a record that differs from what was asked or answered is no evidence.
+a record must be exactly what was asked and answered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.boo
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One answered request: its place in the stage, the content identity of the request, and both texts."""
+    """One answered request: its place in the stage, its key, the question and the answer."""
 
     index: int
     key: bytes  # 16 bytes
@@ -40,7 +40,7 @@ class Row:
 
 
 def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Turn rows of one kind of request into columns; raise RecordsError for what cannot be stored exactly."""
+    """Turn rows of one kind of request into columns; raise RecordsError if a value cannot be stored exactly."""
     requests = [row.item.request for row in rows]
     answers = [row.answer for row in rows]
     columns = {
@@ -66,12 +66,12 @@ def _fields(prefix: str, kind: type, values: Sequence[Any]) -> dict[str, pa.Arra
 
 
 def _only_type(values: Sequence[Any]) -> type:
-    """Return the one class that all values have; one table cannot hold the fields of several."""
+    """Return the class of all values; one table cannot hold the fields of several."""
     kinds = set(map(type, values))
     if len(kinds) != 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise RecordsError(
-            f"one stage was given {names}; ask one kind of request, and answer it by one kind, per stage"
+            f"one stage was given {names}; use one kind of request and one kind of answer per stage"
         )
     return kinds.pop()
 
@@ -103,7 +103,7 @@ def arrow_type(hint: Any) -> pa.DataType:
 
 
 def _tag_type(name: str, values: Sequence[Any]) -> pa.DataType:
-    """Return the column type for a tag's values; whole numbers among others count as numbers, bool as 0 or 1."""
+    """Return the column type for a tag's values; int and float together are float, bool is 0 or 1."""
     kinds = set(map(type, values)) - {types.NoneType}
     if all(issubclass(kind, str) for kind in kinds):
         return pa.string()
@@ -116,7 +116,7 @@ def _tag_type(name: str, values: Sequence[Any]) -> pa.DataType:
 
 
 def _column(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Build one column, and name it when a value does not fit."""
+    """Build one column; the error names it when a value does not fit."""
     build: Callable[[list[Any], pa.DataType], pa.Array] = _array if _is_wide(kind) else pa.array
     if pa.types.is_integer(kind) and bool in set(map(type, values)):
         values = [int(value) if isinstance(value, bool) else value for value in values]
@@ -132,12 +132,12 @@ def _column(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _is_wide(kind: pa.DataType) -> bool:
-    """Tell whether values are texts or lists, whose conversion costs more than finding equal ones."""
+    """Tell whether values are texts or lists, which take longer to convert than to compare."""
     return bool(pa.types.is_string(kind) or pa.types.is_list(kind))
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Convert texts or lists; one object that stands in many rows (a context, a word list) is converted once."""
+    """Convert texts or lists; an object shared by many rows (a context, a word list) is converted once."""
     identities = list(map(id, values))
     distinct = dict(zip(identities, values, strict=True))
     if 2 * len(distinct) > len(values):

@@ -21,10 +21,10 @@ MAX_ROWS = 20_000
 
 
 class RecordWriter:
-    """Appends whole batches of answered requests to a stage, and writes them out as parts.
+    """Appends batches of answered requests to a stage, and writes them out as parts.
 
-    A part is written when `flush_seconds` have passed since the last one or `max_rows` are waiting, and at the end
-    of the `with` block, even when it ends by an exception: what was appended is finished work.
+    A part is written when `flush_seconds` have passed since the last one, when `max_rows` are waiting, and at the
+    end of the `with` block, even after an exception: what was appended is finished work.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RecordWriter:
         self._last_flush = clock()
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Take one finished batch: all of it, or, when a value cannot be stored, none of it."""
+        """Take one finished batch: all of it or, if a value cannot be stored, none of it."""
         if not rows:
             return
         if min(row.index for row in rows) < 0:
@@ -68,7 +68,7 @@ class RecordWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is waiting; once this returns, it survives a kill and a power cut."""
+        """Write what is waiting. Once this returns, it survives a kill or a power cut."""
         if self._batches:
             data = encode_part(self._batches, run_id=self._run_id, stage=self._stage)
             name = PartName.of(data, sequence=self._sequence).file_name
@@ -84,12 +84,12 @@ class RecordWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # after a failed write, a second one would only hide the first error behind its own
+        # after a failed write, another attempt would only hide the first error
         if not isinstance(error, StoreError):
             self.flush()
 
     def _agreed(self, schema: pa.Schema, kind: type) -> pa.Schema:
-        """Return the schema of all batches so far with this one; raise when they cannot stand in one table."""
+        """Return the schema of all batches so far; raise if this one does not fit into the same table."""
         if self._schema is None or self._kind is None:
             return schema
         if kind is not self._kind:
@@ -108,7 +108,7 @@ class RecordWriter:
 
 
 def _next_sequence(folder: Path) -> int:
-    """Return the turn of the next part: after every part that is or was there, damaged ones too."""
+    """Return the number of the next part, after every part that is or was there, damaged or not."""
     names = (
         PartName.parse(path.name) for pattern in ("*.parquet", f"*{DAMAGED}*") for path in folder.glob(pattern)
     )

@@ -1,5 +1,12 @@
 """Training: on a corpus, on a few labelled reviews by a prompt, or with a loss that reduces a lean."""
 
+from clinometer.errors import ModelError
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:  # the core is installed alone
+    raise ModelError('training needs torch and its companions: pip install "clinometer[train]"') from error
+
 from clinometer.train.causal import train_causal
 from clinometer.train.checkpoints import Checkpoint
 from clinometer.train.masked import tune_masked

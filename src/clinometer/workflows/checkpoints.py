@@ -7,7 +7,7 @@ import hashlib
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +17,16 @@ from clinometer.models.load import check_model, load_model
 from clinometer.models.protocols import Model
 from clinometer.probes.protocol import Probe
 from clinometer.results import Run
-from clinometer.spec import build, is_file_option, parse_spec, with_files, with_folders
+from clinometer.spec import is_file_option, parse_spec, with_files, with_folders
 from clinometer.store import RunFolder
 from clinometer.store.atomic import write_atomically
 from clinometer.store.lock import hold_lock
-from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec, Profile
+from clinometer.types import AuditSpec, Profile
 from clinometer.workflows.audit import AuditRequest, ResumeRequest, run_audit, run_resume
 from clinometer.workflows.checks import FirstQuestions, check_spec
 from clinometer.workflows.plans import probes_of, with_roles, with_user_data
 from clinometer.workflows.pool import Execution
+from clinometer.workflows.specs import Auditable, PlannedAudit, describe_audit
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
@@ -41,15 +42,7 @@ class CheckpointAudit:
 
     profile: Profile = "standard"
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    roles: Mapping[str, Sequence[str | ModelSpec | Model]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedAudit:
-    """The audit that will follow a training, and those of its models that are in memory, by name."""
-
-    spec: AuditSpec
-    loaded: Mapping[str, Model]
+    roles: Mapping[str, Sequence[Auditable]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,37 +99,20 @@ def plan_audit(
     for probe, options in follows.items():
         if twice := set(options) & set(audit.options.get(probe, {})):
             raise SpecError(f"{probe}.{min(twice)} follows from what is trained; leave it out of the options")
-    loaded: dict[str, Model] = {}
-    values = {
-        "version": SPEC_VERSION,
-        "probes": list(probes),
-        "models": [{"name": name} for name in (model, *(str(folder.resolve()) for folder in folders))],
-        "roles": {
-            role: [asdict(_player(player, loaded)) for player in players] for role, players in audit.roles.items()
-        },
-        "profile": audit.profile,
-        "seed": seed,
-        "options": {
+    planned = describe_audit(
+        [model, *(str(folder.resolve()) for folder in folders)],
+        probes=probes,
+        profile=audit.profile,
+        seed=seed,
+        options={
             probe: {**audit.options.get(probe, {}), **follows.get(probe, {})}
             for probe in {**audit.options, **follows}
         },
-    }
-    spec = build(AuditSpec, values, where="the audit")
-    _check_planned(spec, loaded, written_later)
-    return PlannedAudit(spec=spec, loaded=loaded)
-
-
-def _player(player: str | ModelSpec | Model, loaded: dict[str, Model]) -> ModelSpec:
-    """Return a model that takes part, by name; one in memory is added to those `loaded`."""
-    if isinstance(player, str):
-        return ModelSpec(name=player)
-    if isinstance(player, ModelSpec):
-        return player
-    if not hasattr(player, "info"):
-        raise SpecError(f"{player!r} is not a model; give a name, a ModelSpec or an adapter")
-    if loaded.setdefault(player.info.name, player) is not player:
-        raise SpecError(f"two models in memory are named {player.info.name!r}; give each a name of its own")
-    return ModelSpec(name=player.info.name)
+        roles=audit.roles,
+        where="the audit",
+    )
+    _check_planned(planned.spec, planned.loaded, written_later)
+    return planned
 
 
 def _check_planned(spec: AuditSpec, loaded: Mapping[str, Model], written_later: Collection[str]) -> None:

@@ -11,7 +11,6 @@ from clinometer.errors import InputError
 from clinometer.train import Checkpoint, PromptSettings, tune_prompt
 from clinometer.workflows.checkpoints import (
     CheckpointAudit,
-    PlannedAudit,
     Tuned,
     check_place,
     plan_audit,
@@ -19,6 +18,7 @@ from clinometer.workflows.checkpoints import (
     train_and_audit,
 )
 from clinometer.workflows.pool import Execution
+from clinometer.workflows.specs import PlannedAudit
 
 PROBE = "sentiment_words"
 LOCK = "tune.lock"

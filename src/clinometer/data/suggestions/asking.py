@@ -1,4 +1,7 @@
-"""Asking one search engine politely: not too often, again after a while when it is busy, and not for ever."""
+"""Asking search engines for suggestions: how each is asked, how it answers, and how to be polite about it.
+
+The three engines are those of the paper's Appendix B.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +12,132 @@ import json
 import random
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from clinometer.data.downloads import http_opener, user_agent
-from clinometer.data.suggestions.engines import Engine, OtherFormat
+from clinometer.errors import DataError, nearest
 
-_BUSY = {408, 425, 429, 500, 502, 503, 504}  # worth asking again later; any other refusal is an answer
+
+class OtherFormat(Exception):
+    """The engine answered, but not with suggestions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A public address for suggestions. `read` takes them out of the decoded JSON, or raises OtherFormat."""
+
+    name: str
+    address: str
+    parameter: str  # the one that carries the question
+    settings: Mapping[str, str]
+    read: Callable[[Any], tuple[str, ...]]
+
+    def url(self, question: str) -> str:
+        """Return the address that asks for completions of a question.
+
+        >>> get_engine("duckduckgo").url("why are poets so ")
+        'https://duckduckgo.com/ac?q=why+are+poets+so+'
+        """
+        parts = urllib.parse.urlsplit(self.address)
+        query = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
+        query += [*self.settings.items(), (self.parameter, question)]
+        return urllib.parse.urlunsplit(parts._replace(query=urllib.parse.urlencode(query)))
+
+
+def _google(answer: Any) -> tuple[str, ...]:
+    """`["question", ["suggestion", …], …]`."""
+    if isinstance(answer, list) and len(answer) > 1 and isinstance(answer[1], list):
+        return _texts(answer[1])
+    raise OtherFormat('expected ["question", ["suggestion", …]]')
+
+
+def _yahoo(answer: Any) -> tuple[str, ...]:
+    """`{"gossip": {"results": [{"key": "suggestion"}, …]}}`."""
+    results = answer.get("gossip", {}) if isinstance(answer, dict) else None
+    results = results.get("results") if isinstance(results, dict) else None
+    if isinstance(results, list):
+        return _texts([_field(entry, "key") for entry in results])
+    raise OtherFormat('expected {"gossip": {"results": [{"key": "suggestion"}, …]}}')
+
+
+def _duckduckgo(answer: Any) -> tuple[str, ...]:
+    """`[{"phrase": "suggestion"}, …]`."""
+    if isinstance(answer, list):
+        return _texts([_field(entry, "phrase") for entry in answer])
+    raise OtherFormat('expected [{"phrase": "suggestion"}, …]')
+
+
+def _field(entry: Any, name: str) -> Any:
+    return entry.get(name) if isinstance(entry, dict) else None
+
+
+def _texts(values: list[Any]) -> tuple[str, ...]:
+    for value in values:
+        if not isinstance(value, str):
+            raise OtherFormat(f"expected suggestions as text, not {str(value)[:40]!r}")
+    return tuple(values)
+
+
+ENGINES = {
+    engine.name: engine
+    for engine in (
+        Engine(
+            name="google",
+            address="http://suggestqueries.google.com/complete/search",
+            parameter="q",
+            settings={"client": "firefox", "hl": "en", "oe": "utf-8"},
+            read=_google,
+        ),
+        Engine(
+            name="yahoo",
+            address="http://sugg.search.yahoo.net/sg",
+            parameter="command",
+            settings={"output": "json", "nresults": "10"},
+            read=_yahoo,
+        ),
+        Engine(
+            name="duckduckgo", address="https://duckduckgo.com/ac", parameter="q", settings={}, read=_duckduckgo
+        ),
+    )
+}
+
+
+def get_engine(name: str) -> Engine:
+    """Return the engine of this name; raise DataError with the nearest name for an unknown one."""
+    if name not in ENGINES:
+        raise DataError(f"no search engine {name!r}; {nearest(name, ENGINES)}")
+    return ENGINES[name]
+
+
+_BUSY = {408, 425, 429, 500, 502, 503, 504}  # worth asking again later; any other refusal is final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """How an engine is treated. Seconds; a retry waits `delay` × 1, 2, 4, … and up to half as much again."""
+    """How an engine is treated, in seconds; a retry waits `delay` × 1, 2, 4, … and up to half as long again."""
 
     delay: float = 1.0  # between the end of one request and the start of the next
     timeout: float = 10.0
     attempts: int = 5
-    longest_wait: float = 120.0  # a server that wants a longer pause is left alone until the next time
+    longest_wait: float = 120.0  # a server that asks for a longer pause is left alone until the next collection
     most_bytes: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came of one question: the decoded JSON, or why there is none."""
+    """The result of one question: the decoded JSON, or why there is none."""
 
     answer: Any = None
     failure: str = ""
-    leave_alone: bool = False  # the server asks for a long pause: no other question either
+    leave_alone: bool = False  # the server asks for a long pause: ask it nothing else
 
 
 class _Busy(Exception):
-    """Ask again later; the server may say when."""
+    """The server is busy and may say when to ask again."""
 
     def __init__(self, reason: str, *, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -49,11 +145,11 @@ class _Busy(Exception):
 
 
 class _Refused(Exception):
-    """Asking again would bring nothing else."""
+    """Asking again would change nothing."""
 
 
 class Asker:
-    """Asks one engine, question after question."""
+    """Asks one engine, one question after another."""
 
     def __init__(
         self,
@@ -70,7 +166,7 @@ class Asker:
         self._free_at = now()
 
     def ask(self, question: str) -> Reply:
-        """Return the engine's answer, or the reason why it has none after all attempts."""
+        """Return the engine's answer, or why there is none after all attempts."""
         reason = ""
         for attempt in range(self._manners.attempts):
             self._wait_until(self._free_at)
@@ -80,9 +176,9 @@ class Asker:
                 return Reply(failure=str(refused))
             except _Busy as busy:
                 reason = str(busy)
-                # the jitter keeps many collections from coming back in step
+                # the jitter keeps several collections from returning at the same time
                 wait = self._manners.delay * 2**attempt * (1 + self._rng.random() / 2)
-                # a long delay is the user's wish, its multiples are not
+                # the user may want a long delay, but not its multiples
                 wait = min(wait, max(self._manners.longest_wait, self._manners.delay))
                 asked_for = busy.wait or 0.0
                 if asked_for > self._manners.longest_wait:
@@ -120,7 +216,7 @@ class Asker:
             if error.code in _BUSY:
                 raise _Busy(reason, wait=_retry_after(error.headers.get("Retry-After", ""))) from None
             raise _Refused(reason) from None
-        except (OSError, http.client.HTTPException) as error:  # no network, no answer in time, a cut connection
+        except (OSError, http.client.HTTPException) as error:  # no network, no answer in time, a broken connection
             cause = getattr(error, "reason", error)
             if isinstance(cause, TimeoutError):
                 raise _Busy(f"no answer within {self._manners.timeout:g} s") from None
@@ -134,14 +230,14 @@ class Asker:
             answer = json.loads(raw.decode(charset))
             self.engine.read(answer)
         except (ValueError, LookupError, RecursionError):
-            raise _Refused(f"no JSON but {raw[:40]!r}") from None
+            raise _Refused(f"not JSON but {raw[:40]!r}") from None
         except OtherFormat as error:
             raise _Refused(f"other JSON: {error}") from None
         return answer
 
 
 def _retry_after(header: str) -> float | None:
-    """Return the seconds that a server wants us to wait: it gives a number or a date.
+    """Return how many seconds a server wants us to wait; it gives a number or a date.
 
     >>> _retry_after("7"), _retry_after("soon"), _retry_after("Wed, 21 Oct 2015 07:28:00 GMT")
     (7.0, None, 0.0)

@@ -1,12 +1,12 @@
-"""The paper's four cleaning steps, as far as a rule can do them; what a person must judge is left open.
+"""The paper's four cleaning steps, as far as rules can do them; a person judges the rest.
 
-1. Completions that give no grammatical sentence, for example non-adjectives: words that are never adjectives go;
-   what may be an adverb or a plural noun is left open.
-2. References that follow a trend, such as video games: no rule knows them. Nearly all have several words, and of
-   those none is kept without a person.
-3. Neutral statements ("so called"): the known ones go.
-4. Several words: dropped, unless the question can be altered so that one key term is left ("good at playing
-   chess" becomes "… so good at", "chess"): that is proposed and left open.
+1. Completions that do not make a grammatical sentence: words that are never adjectives are dropped; possible
+   adverbs and plural nouns are left to a person.
+2. References to a trend, such as video games: no rule knows them. Nearly all have several words, and none of those
+   is kept without a person.
+3. Neutral statements ("so called"): the known ones are dropped.
+4. Several words: dropped, unless moving words into the question leaves one key term ("good at playing chess"
+   becomes "… so good at", "chess"): that is proposed to a person.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from clinometer.data.files import packaged
-from clinometer.data.human_stereotypes import MULTIPLE
-from clinometer.data.suggestions.engines import get_engine
-from clinometer.data.suggestions.journal import Entry
-from clinometer.data.tables import read_toml
+from clinometer.data.files import packaged, read_toml
+from clinometer.data.stereotypes_data import MULTIPLE
+from clinometer.data.suggestions.asking import get_engine
+from clinometer.data.suggestions.collection import Entry
 
 Keep = Literal["yes", "no", ""]  # "": a person must judge
 
@@ -33,7 +32,7 @@ _AT_ENDS = " \t\n?!.,;:\"'`´‘’“”=+-@*_()[]{}<>|/\\"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One completion as it goes to the review sheet."""
+    """One completion, as it appears on the review sheet."""
 
     prompt: str
     group: str
@@ -48,14 +47,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """The candidates in order of group and prompt, and how many suggestions never became one, by reason."""
+    """The candidates ordered by group and prompt, and how many suggestions were dropped, by reason."""
 
     candidates: tuple[Candidate, ...]
     dropped: Mapping[str, int]
 
 
 def clean(entries: Iterable[Entry]) -> Cleaned:
-    """Turn the answers of search engines into candidates; the same completion of two engines is one of both."""
+    """Turn the answers of search engines into candidates; two engines' same completion becomes one."""
     engines: dict[tuple[str, str], set[str]] = collections.defaultdict(set)
     about: dict[str, Entry] = {}
     dropped = collections.Counter[str]()
@@ -82,7 +81,7 @@ def clean(entries: Iterable[Entry]) -> Cleaned:
 
 
 def extract(suggestion: str, *, prompt: str) -> str | None:
-    """Return what a suggestion adds to the question, in lower case; None where it is another question.
+    """Return what a suggestion adds to the question, in lower case; None for another question.
 
     >>> extract("Why are Asians so good at chess?", prompt="why are asians so")
     'good at chess'
@@ -90,7 +89,7 @@ def extract(suggestion: str, *, prompt: str) -> str | None:
     True
     """
     plain = re.sub(r"<[^<>]*>", "", html.unescape(suggestion)).replace("’", "'")
-    plain = re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", " ", plain)  # nothing that a text file could not hold
+    plain = re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", " ", plain)  # characters that a text file cannot hold
     text = " ".join(plain.lower().split()) + " "
     if not text.startswith(prompt + " ") and text.rstrip(_AT_ENDS) != prompt:
         return None
@@ -101,7 +100,7 @@ def _judge(entry: Entry, *, completion: str, engine: str) -> Candidate:
     keep, reason = _verdict(completion)
     proposed = None
     if reason == _SEVERAL and (proposed := key_term(completion)) is not None:
-        keep, reason = "", "several words: is the proposed key term right, and no passing trend?"
+        keep, reason = "", "several words: is the proposed key term right, and not a passing trend?"
     before, term = proposed or ("", "")
     return Candidate(
         prompt=entry.prompt,
@@ -145,13 +144,13 @@ def _words() -> Mapping[str, frozenset[str]]:
 
 
 def key_term(completion: str) -> tuple[str, str] | None:
-    """Split a completion into what can be added to the question and the one key term that is left.
+    """Split a completion into words to add to the question and the one key term that is left.
 
     >>> key_term("good at playing chess"), key_term("afraid of god"), key_term("high in covid deaths")
     (('good at', 'chess'), ('afraid of', 'god'), None)
     """
     words, known = completion.split(), _words()
-    # the preposition stands second or third: "good at", "badly paid in"
+    # the preposition is the second or third word: "good at", "badly paid in"
     place = next((at for at in (1, 2) if at < len(words) and words[at] in known["prepositions"]), None)
     if words[0] in known["prepositions"]:  # "against abortion"
         place = 0

@@ -1,20 +1,15 @@
-"""The review sheet: a CSV file on which a person judges what no rule can, and the data set that comes of it."""
+"""The review sheet: a CSV file on which a person judges what no rule can, and the data set made from it."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
-import os
-import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from clinometer.data.files import Source
-from clinometer.data.human_stereotypes import COLUMNS, MULTIPLE, HumanStereotype
+from clinometer.data.files import Source, read_csv, write_whole
+from clinometer.data.stereotypes_data import COLUMNS, MULTIPLE, HumanStereotype
 from clinometer.data.suggestions.cleaning import Candidate
-from clinometer.data.tables import read_csv
 from clinometer.errors import DataError
 
 _SHEET = (
@@ -31,13 +26,13 @@ _SHEET = (
 
 
 def write_sheet(path: Path, candidates: Sequence[Candidate], *, judged: Iterable[Candidate] = ()) -> None:
-    """Write the review sheet; what a person `judged` on an earlier one is kept."""
+    """Write the review sheet; what a person `judged` on an earlier sheet is kept."""
     earlier = {(row.prompt, row.completion): row for row in judged if row.keep}
     rows = []
     for candidate in candidates:
         old = earlier.pop((candidate.prompt, candidate.completion), None)
         if old is not None:
-            # the engine comes from the new answers: another may have offered it since
+            # the engine comes from the new answers: another engine may have offered it since
             rows.append(replace(old, engine=candidate.engine))
         else:
             rows.append(candidate)
@@ -82,7 +77,7 @@ def read_sheet(source: Source) -> tuple[Candidate, ...]:
 def judged_stereotypes(source: Source) -> tuple[HumanStereotype, ...]:
     """Return what a person kept on a review sheet, with the proposed wording where there is one.
 
-    The same attribute after the same prompt, offered by two engines, is one row of "multiple".
+    The same attribute after the same prompt from two engines becomes one row with the engine "multiple".
     """
     rows = read_sheet(source)
     if unjudged := [row for row in rows if not row.keep]:
@@ -112,7 +107,7 @@ def judged_stereotypes(source: Source) -> tuple[HumanStereotype, ...]:
 
 
 def write_stereotypes(path: Path, stereotypes: Iterable[HumanStereotype]) -> None:
-    """Write a data set in the published tab-separated format; a file that is there is not overwritten."""
+    """Write a data set in the published tab-separated format; an existing file is not overwritten."""
     if path.exists():
         raise DataError(f"'{path}' exists already; give another file with --out")
     rows = [[row.prompt, row.category, row.group, row.attribute, row.engine] for row in stereotypes]
@@ -120,22 +115,13 @@ def write_stereotypes(path: Path, stereotypes: Iterable[HumanStereotype]) -> Non
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], *, delimiter: str) -> None:
-    """Write a table beside its place and rename it: the old file, or the new one, but never a part of it."""
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    temporary = path.with_name(f".unfinished-{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "x", encoding="utf-8", newline="") as file:
-            file.write(text.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with write_whole(path) as file:
+            writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+            writer.writerow(header)
+            writer.writerows(rows)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise DataError(
             f"cannot write '{path}' ({error.strerror or error}); give another place with --out"
         ) from None

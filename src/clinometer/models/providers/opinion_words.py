@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import final
 
-from clinometer.data.opinion_words import OpinionWords, read_opinion_words, vader_opinion_words
+from clinometer.data.sentiment_lexicons import OpinionWords, read_opinion_words, vader_opinion_words
 from clinometer.models.protocols import requests_of
 from clinometer.types import Classify, ClassifyAnswer, ModelInfo, ModelSpec, Request
 

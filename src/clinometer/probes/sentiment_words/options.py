@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from clinometer.data.labelled_words import (
+from clinometer.data.reviews import Review, choose_reviews, package_reviews, read_reviews
+from clinometer.data.sentiment_lexicons import (
     Label,
     LabelledWord,
     load_neutral_words,
@@ -18,7 +19,6 @@ from clinometer.data.labelled_words import (
     read_neutral_file,
     vader_words,
 )
-from clinometer.data.reviews import Review, choose_reviews, package_reviews, read_reviews
 from clinometer.probes.kit.options import Count, Draws, Listed
 from clinometer.types import HIDDEN, MASK
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clinometer.data.labelled_words import Label, LabelledWord
+from clinometer.data.sentiment_lexicons import Label, LabelledWord
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.sentiment_words.options import LABELS, LabelPair, Options
 from clinometer.types import Fill, Item

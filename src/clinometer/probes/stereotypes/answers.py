@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from clinometer.data.emotions import EmotionLexicon
-from clinometer.data.social_groups import Group
+from clinometer.data.stereotypes_data import EmotionLexicon, Group
 from clinometer.metrics import emotion_profile, typicality
 from clinometer.probes.kit import Floats, Ints, model_rng
 from clinometer.probes.protocol import Plan, Records

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from clinometer.metrics.similarity import has_direction, similarity_matrix, standard_ranks
-from clinometer.metrics.stereotypes import gold_ranks
+from clinometer.metrics.stereotypes import gold_ranks, has_direction, similarity_matrix, standard_ranks
 from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, present_mean
 from clinometer.probes.kit.before_after import amount_number, is_mitigated, pairs_of
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers

@@ -7,14 +7,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clinometer.data.emotions import EmotionLexicon, load_emotions, read_emotions
-from clinometer.data.human_stereotypes import HumanStereotype, read_human_stereotypes
-from clinometer.data.social_groups import (
+from clinometer.data.stereotypes_data import (
+    EmotionLexicon,
     Group,
+    HumanStereotype,
     Templates,
+    load_emotions,
     load_groups,
     load_templates,
+    read_emotions,
     read_groups,
+    read_human_stereotypes,
     read_templates,
 )
 from clinometer.errors import nearest

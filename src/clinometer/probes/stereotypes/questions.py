@@ -9,8 +9,7 @@ from typing import Literal
 
 import polars as pl
 
-from clinometer.data.human_stereotypes import HumanStereotype, match_groups
-from clinometer.data.social_groups import Group
+from clinometer.data.stereotypes_data import Group, HumanStereotype, match_groups
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
 from clinometer.types import HIDDEN, MASK, Fill, Item

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from clinometer.data.counting import counted
+from clinometer.data.wording import counted
 from clinometer.probes.kit import RULE, interval, is_found, percent_interval, select, signed, written
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers

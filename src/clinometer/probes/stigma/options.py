@@ -8,14 +8,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clinometer.data.attitude_words import Rating, load_attitudes, read_attitudes
-from clinometer.data.stigma_conditions import (
+from clinometer.data.stigma_data import (
     Condition,
+    Prompts,
+    Rating,
+    load_attitudes,
     load_conditions,
+    load_prompts,
+    read_attitudes,
     read_conditions,
     read_published_conditions,
 )
-from clinometer.data.stigma_prompts import Prompts, load_prompts
 from clinometer.errors import nearest
 from clinometer.probes.kit.options import Count, Draws, wrong_option
 

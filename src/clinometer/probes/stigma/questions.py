@@ -10,8 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clinometer.data.stigma_conditions import Condition
-from clinometer.data.stigma_prompts import BleachedPrompt, ScaleQuestion, SocialPrompt, fill_prompt
+from clinometer.data.stigma_data import BleachedPrompt, Condition, ScaleQuestion, SocialPrompt, fill_prompt
 from clinometer.probes.kit import Ints, Label
 from clinometer.probes.protocol import Plan
 from clinometer.types import Ask, Classify, Fill, Item, Message

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from clinometer.data.attitude_words import load_attitudes
+from clinometer.data.stigma_data import load_attitudes
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Caption, Floats, Label, Numbers, model_rng, present_mean, with_q
 from clinometer.probes.kit.before_after import pairs_of, training_of

@@ -11,7 +11,7 @@ from pathlib import PurePath
 import numpy as np
 
 from clinometer.data import read_text
-from clinometer.data.stigma_prompts import load_prompts
+from clinometer.data.stigma_data import load_prompts
 from clinometer.probes.kit import LEVEL, certainty, interval, is_found, select, signed, written
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
 from clinometer.probes.protocol import Plan

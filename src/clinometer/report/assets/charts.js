@@ -1,11 +1,11 @@
-// Charts: drawn when the reader has chosen to see the findings, fitted to the width there is.
+// Charts: drawn once the reader has chosen to see the findings, to fit the width of the page.
 (() => {
   const NARROWEST_FACET = 190;
   const NARROWEST_CELL = 40; // of a heat map with its numbers
-  const LETTER = 6.3; // pixels that a letter of a label takes …
-  const BOLD_LETTER = 6.8; // … and one of a title …
-  const WIDE_LETTER = 8.4; // … and one in a wide font
-  const PAGE = 50; // names down a chart that are drawn at once …
+  const LETTER = 6.3; // pixels per letter of a label …
+  const BOLD_LETTER = 6.8; // … of a title …
+  const WIDE_LETTER = 8.4; // … and in a wide font
+  const PAGE = 50; // how many names down a chart are drawn at once …
   const LONGEST_PAGE = 60; // … unless there are only a few more
   const reveal = document.getElementById("reveal");
   const charts = [...document.querySelectorAll(".chart")];
@@ -43,14 +43,14 @@
     };
   }
 
-  // Vega warns of an axis that has no number on it.
+  // Vega warns about an axis without numbers.
   function dropMissingIntervals(panel, rows) {
     if (rows.some((row) => row.low !== null && row.high !== null)) return;
     const reaches = ({ encoding: { x, y } }) => x?.field === "low" || y?.field === "low";
     panel.layer = panel.layer.filter((layer) => !reaches(layer));
   }
 
-  // Names along x are upright only where they fit; numbers stand in cells that are wide enough and not too many.
+  // Names along x are horizontal only if they fit; cells have numbers only if they are wide enough and few enough.
   function fitCells(panel, { across, numbered }, width, rows) {
     if (across < 0) return;
     const names = [...new Set(rows.map((row) => row[`c${across}`]))];
@@ -71,7 +71,7 @@
     return lines;
   }
 
-  // Vega drops tick labels that touch and leaves their ticks; a title wider than its axis is cut off.
+  // Vega drops tick labels that touch but keeps their ticks; it cuts off a title wider than its axis.
   function fitRuler(panel, width) {
     for (const { encoding: { x } } of panel.layer) {
       if (x?.title) x.title = wrapped(x.title, width / BOLD_LETTER);
@@ -79,7 +79,7 @@
     }
   }
 
-  // A part of the rows is drawn on the axis of them all.
+  // When some of the rows are drawn, the axis is still that of all rows.
   function keepAxis(panel, all) {
     for (const [side, place] of panel.layer.flatMap(({ encoding }) => Object.entries(encoding))) {
       if ((side !== "x" && side !== "y") || place.type !== "quantitative") continue;
@@ -90,7 +90,7 @@
     }
   }
 
-  // Out of long names of models the middle is cut before Vega cuts off their end.
+  // The middle is cut out of long model names before Vega cuts off their end.
   function fitNames(spec) {
     const { axis, legend, header } = spec.config;
     const room = {
@@ -145,7 +145,7 @@
     element.prepend(box);
   }
 
-  // The places of a label's values, in the order in which the rows name them first.
+  // The places of a label's values, in order of first appearance.
   function placesIn(rows, values) {
     const places = new Map();
     for (const i of rows) if (!places.has(values[i])) places.set(values[i], places.size);
@@ -186,7 +186,7 @@
     return rows;
   }
 
-  // Hundreds of names down a chart are drawn a page at a time; the reader turns the pages by a menu.
+  // Hundreds of names down a chart are drawn a page at a time; the reader turns pages with a menu.
   function pageOf(element, { down }, rows) {
     const order = `o${down}`;
     const names = down < 0 ? [] : [...new Set(rows.map((row) => row[order]))].sort((a, b) => a - b);
@@ -227,7 +227,7 @@
     fit(chart, rows, element.clientWidth);
     const view = await vegaEmbed(plot, chart.spec, {
       actions: false,
-      ast: true, // expressions are walked, not evaluated: the page's policy forbids eval
+      ast: true, // expressions are interpreted, not evaluated: the page's policy forbids eval
       defaultStyle: false,
       mode: "vega-lite",
       renderer: "svg",
@@ -236,13 +236,13 @@
     views.set(element, view);
   }
 
-  // A chart that is higher than its box must say so: nothing else shows that there is more.
+  // A chart that is higher than its box must say so; nothing else shows that there is more.
   function tellHeight(element) {
     const box = element.closest(".chart-box");
     box.classList.toggle("goes-on", element.offsetHeight > box.clientHeight + 1);
   }
 
-  let queue = Promise.resolve(); // one chart at a time: a choice may come while another is drawn
+  let queue = Promise.resolve(); // one chart at a time: the reader may choose while another is drawn
   function draw(element) {
     queue = queue
       .then(() => embed(element))

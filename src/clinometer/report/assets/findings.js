@@ -1,4 +1,4 @@
-// The values of the finding tables: once on the page, column by column, read when a table or a chart wants them.
+// The values of the finding tables: on the page once, column by column, read when a table or chart needs them.
 const findings = (() => {
   const tables = new Map();
 

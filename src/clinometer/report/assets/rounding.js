@@ -1,5 +1,5 @@
 "use strict";
-// How numbers are written: the same as rounding.py writes them.
+// How numbers are written, just as rounding.py writes them.
 const rounding = (() => {
   const MISSING = "–";
   const minus = (text) => text.replaceAll("-", "−");

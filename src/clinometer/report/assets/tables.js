@@ -1,6 +1,6 @@
-// Tables: when opened, sort by a click on the header, keep the rows that contain a text, unfold the rest.
+// Tables, once opened: click a header to sort, type to filter, unfold the rest.
 (() => {
-  const MORE = 500; // rows that one click adds: tens of thousands at once would halt the page
+  const MORE = 500; // rows that one click adds; tens of thousands at once would freeze the page
   const INFINITE = { "∞": Infinity, "−∞": -Infinity };
 
   function sortable(value) {
@@ -64,7 +64,7 @@
       const key = cells[column].map(sortable);
       const missing = (i) => key[i] === null;
       order = [...everyRow].sort((a, b) => {
-        if (missing(a) || missing(b)) return missing(a) - missing(b); // what was not computed stays last
+        if (missing(a) || missing(b)) return missing(a) - missing(b); // what was not computed comes last
         return descending ? compare(key[b], key[a]) : compare(key[a], key[b]);
       });
       show();

@@ -1,21 +1,92 @@
-"""Words with a sentiment label: the paper's neutral words, VADER's strongest, an MPQA file, a user's list."""
+"""Words with a sentiment: VADER, MPQA, Hu & Liu, the paper's neutral words, and a user's own list."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
-from clinometer.data.files import Source, packaged, read_text
-from clinometer.data.opinion_words import vader_scores
-from clinometer.data.tables import read_csv
+from clinometer.data.files import Source, package_folder, packaged, read_csv, read_text
 from clinometer.errors import DataError, nearest
 
 Label = Literal["positive", "negative", "neutral"]
 
+POSITIVE_FILE, NEGATIVE_FILE = "positive-words.txt", "negative-words.txt"
 _MPQA_KEYS = ("type", "len", "word1", "pos1", "stemmed1", "priorpolarity", "polarity", "mpqapolarity")
 _MPQA_POLARITIES = ("positive", "negative", "neutral", "both", "weakneg")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpinionWords:
+    """Lower-case words by the sign of their opinion, and their source."""
+
+    positive: frozenset[str]
+    negative: frozenset[str]
+    source: str
+
+
+def vader_opinion_words() -> OpinionWords:
+    """Return the words of the VADER lexicon by the sign of their score; its emoticons are left out.
+
+    Hutto & Gilbert, VADER (ICWSM 2014); MIT. Scores run from −4 to +4; none is 0.
+    """
+    scores = vader_scores()
+    return OpinionWords(
+        positive=frozenset(word for word, score in scores.items() if score > 0),
+        negative=frozenset(word for word, score in scores.items() if score < 0),
+        source="VADER",
+    )
+
+
+def vader_scores() -> dict[str, float]:
+    """Return the score of every word of the VADER lexicon that is written in letters."""
+    folder = package_folder("vaderSentiment")
+    if folder is None:
+        raise DataError("the VADER lexicon is not installed: pip install vaderSentiment")
+    scores: dict[str, float] = {}
+    for line in read_text(folder / "vader_lexicon.txt").splitlines():
+        word, score, *_ = line.split("\t")
+        if is_word(word):
+            scores[word] = float(score)
+    return scores
+
+
+def read_opinion_words(folder: Source) -> OpinionWords:
+    """Read `positive-words.txt` and `negative-words.txt` in a folder: one word per line, comments after `;`.
+
+    Hu & Liu, Mining and Summarizing Customer Reviews (KDD 2004).
+    """
+    positive, negative = (
+        frozenset(_opinion_list(Path(str(folder)) / name)) for name in (POSITIVE_FILE, NEGATIVE_FILE)
+    )
+    return OpinionWords(
+        # a handful stands in both lists (envious, …): such a word takes no side
+        positive=positive - negative,
+        negative=negative - positive,
+        source=str(Path(str(folder)).name),
+    )
+
+
+def is_word(text: str) -> bool:
+    """Return whether a text is a word, perhaps with an apostrophe or a hyphen inside, and not an emoticon.
+
+    >>> is_word("can't"), is_word("well-made"), is_word(":-)"), is_word("8)")
+    (True, True, False, False)
+    """
+    return text[:1].isalpha() and text[-1:].isalpha() and all(part.isalnum() or part in "'-" for part in text)
+
+
+def _opinion_list(file: Path) -> Iterator[str]:
+    words = 0
+    for line in read_text(file).splitlines():
+        word = line.partition(";")[0].strip().lower()
+        if word:
+            words += 1
+            yield word
+    if not words:
+        raise DataError(f"'{file}' has comments but no words; expected one word per line")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +99,7 @@ class LabelledWord:
 
 
 def load_neutral_words() -> tuple[LabelledWord, ...]:
-    """Return the 119 words that the paper's tables print, spelt as there.
+    """Return the 119 neutral words of the paper's tables, in its spelling.
 
     >>> words = load_neutral_words()
     >>> len(words), words[0].word, words[0].label
@@ -39,10 +110,10 @@ def load_neutral_words() -> tuple[LabelledWord, ...]:
 
 
 def vader_words(*, sign: Literal["positive", "negative"], n: int | None = None) -> tuple[LabelledWord, ...]:
-    """Return the n strongest words of one sign in the VADER lexicon, ties by name; without n all of them.
+    """Return the n strongest words of one sign in the VADER lexicon, ties by name; without n, all of them.
 
-    Only entries written in letters alone: emoticons, phrases, hyphenated words and spellings with digits (j4f) are
-    skipped. Abbreviations such as "ilu" are words to VADER; few models have them as one token.
+    Only entries of letters: emoticons, phrases, hyphenated words and spellings with digits (j4f) are skipped.
+    Abbreviations such as "ilu" are words to VADER; few models have them as one token.
 
     >>> [(word.word, word.score) for word in vader_words(sign="positive", n=3)]
     [('aml', 3.4), ('ilu', 3.4), ('ily', 3.4)]
@@ -66,7 +137,7 @@ def read_mpqa(source: Source) -> tuple[LabelledWord, ...]:
 
     A line is `type=… len=1 word1=… pos1=… stemmed1=… priorpolarity=…`. The published file has 430 words that are
     neutral as at least one part of speech; 13 of them have a polarity as another (precious, mean, …) and stay.
-    Its odd lines are understood: a key given twice with one value, a stray `m`, the keys `polarity` and
+    Its odd lines are accepted: a key given twice with the same value, a stray `m`, the keys `polarity` and
     `mpqapolarity`, the polarity `weakneg`. Wilson, Wiebe & Hoffmann (HLT-EMNLP 2005).
     """
     neutral: dict[str, None] = {}
@@ -102,7 +173,7 @@ def _clue(where: str, line: str) -> dict[str, str]:
 
 
 def read_labelled_words(source: Source) -> tuple[LabelledWord, ...]:
-    """Return the words of a CSV file `word,label`; case is kept, since a model knows both spellings apart."""
+    """Return the words of a CSV file `word,label`; case is kept, because it can be another token to a model."""
     lines: dict[str, int] = {}
     words = []
     for row in read_csv(source, columns=("word", "label")):
@@ -122,10 +193,10 @@ def _label(name: str) -> Label:
 
 
 def read_neutral_file(source: Source) -> tuple[LabelledWord, ...]:
-    """Return the neutral words of a file in one of three formats, told apart by the first line.
+    """Return the neutral words of a file in one of three formats, recognised by the first line.
 
-    MPQA's subjectivity clues (`word1=…`), a CSV `word,label` of which the neutral rows count, or a list with one
-    word a line and no heading.
+    MPQA's subjectivity clues (`word1=…`), a CSV `word,label` of which the neutral rows are taken, or a list with
+    one word per line and no heading.
     """
     first = read_text(source).lstrip().split("\n", 1)[0]
     if "word1=" in first or "priorpolarity=" in first:
@@ -146,7 +217,7 @@ def _listed(source: Source) -> Iterator[str]:
             continue
         where = f"'{source}', line {number}"
         if len(word.split()) != 1 or "," in word:
-            raise DataError(f"{where}: {_short(word)}; expected one word a line, or a CSV 'word,label'")
+            raise DataError(f"{where}: {_short(word)}; expected one word per line, or a CSV 'word,label'")
         if word in lines:
             raise DataError(
                 f"{where}: {_short(word)} again (first in line {lines[word]}); expected each word once"
@@ -156,5 +227,5 @@ def _listed(source: Source) -> Iterator[str]:
 
 
 def _short(text: str) -> str:
-    """Quote a text of the user's file in a message; a whole page that stands where a word should is cut."""
+    """Quote a text of the user's file in a message, cut if it is long."""
     return repr(text if len(text) <= 40 else text[:40] + "…")

@@ -7,12 +7,21 @@ import math
 import numpy as np
 import pytest
 import torch
+import transformers
 
+from clinometer.errors import ModelError
 from clinometer.train.base import load_base
 from clinometer.train.loop import IGNORED
 from clinometer.train.material import Pair, collate
 from clinometer.train.projection import Projection
-from clinometer.train.regularisers import language_loss, layers_of, regularised_terms
+from clinometer.train.regularisers import (
+    caught_layers,
+    cosine_distance,
+    language_loss,
+    layers_of,
+    mean_of_last_two,
+    regularised_terms,
+)
 
 FAMILIES = ["gpt2", "llama", "bert"]
 
@@ -178,3 +187,124 @@ def test_the_language_loss_worked_by_hand():
     assert float(language_loss(shift, at_own_place, shifted=False)) < 0.001
     assert float(language_loss(shift, before, shifted=True)) < 0.001
     assert float(language_loss(shift, before, shifted=False)) > 8
+
+
+def distance_by_hand(a, b):
+    """1 − a·b/(‖a‖‖b‖), one pair at a time, in float64."""
+    distances = []
+    for one, other in zip(a.astype(np.float64), b.astype(np.float64), strict=True):
+        product = sum(x * y for x, y in zip(one, other, strict=True))
+        lengths = math.sqrt(sum(x * x for x in one)) * math.sqrt(sum(y * y for y in other))
+        distances.append(1 - product / lengths)
+    return np.array(distances)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 800.0])
+def test_it_is_the_formula(size):
+    rng = np.random.default_rng(0)
+    a = (rng.normal(size=(50, 128)) * size).astype(np.float32)
+    b = (a * 0.9 + rng.normal(size=(50, 128)) * size * 0.2).astype(np.float32)
+    found = cosine_distance(torch.tensor(a), torch.tensor(b))
+    assert found.shape == (50,)
+    np.testing.assert_allclose(found.numpy(), distance_by_hand(a, b), atol=1e-6)
+
+
+def test_pairs_worked_by_hand():
+    a = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [3.0, 4.0]])
+    b = torch.tensor([[5.0, 0.0], [-2.0, -2.0], [-2.0, 1.0], [4.0, 3.0]])
+    # same direction 0; opposite 2; orthogonal 1; 1 − 24/25
+    assert cosine_distance(a, b).tolist() == pytest.approx([0.0, 2.0, 1.0, 0.04], abs=1e-6)
+
+
+def test_the_gradient_is_right():
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(4, 6, dtype=torch.float64, generator=generator, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(cosine_distance, (a, b))
+    short = (a.detach() * 1e-3).requires_grad_()
+    assert torch.autograd.gradcheck(cosine_distance, (short, b), eps=1e-9, atol=1e-3)
+
+
+@pytest.mark.parametrize("nothing", [0.0, 1e-30])
+def test_vectors_without_a_direction_have_a_distance_and_a_finite_gradient(nothing):
+    a = torch.tensor([[nothing, 0.0], [nothing, 0.0], [1.0, 2.0]], requires_grad=True)
+    b = torch.tensor([[0.0, nothing], [1.0, 1.0], [0.0, 0.0]], requires_grad=True)
+    distances = cosine_distance(a, b)
+    assert distances.tolist() == [0.0, 1.0, 1.0]  # both none: equal; one: orthogonal
+    distances.sum().backward()
+    assert a.grad.isfinite().all()
+    assert b.grad.isfinite().all()
+    assert a.grad[0].tolist() == [0.0, 0.0]  # two that are equal do not pull
+
+
+def test_half_precision_is_computed_in_float32():
+    rng = np.random.default_rng(1)
+    a = torch.tensor(rng.normal(size=(20, 128)), dtype=torch.bfloat16)
+    b = (a + torch.tensor(rng.normal(size=(20, 128)) * 0.05)).to(torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = cosine_distance(a, b)
+    assert found.dtype == torch.float32
+    # distances near 0.001: bfloat16, whose step below 1 is 0.004, would give 0
+    np.testing.assert_allclose(found.numpy(), distance_by_hand(a.float().numpy(), b.float().numpy()), atol=1e-6)
+
+
+TEXT = "The nurse works at the hospital."
+
+
+def read(folder):
+    """Call a model once: the base model, the hidden states of transformers, and what was caught."""
+    base = load_base(str(folder), device="cpu", dtype="float32", kinds=("causal", "masked"))
+    ids = base.tokenizer(TEXT, return_tensors="pt")["input_ids"]
+    with torch.no_grad(), caught_layers(base.model) as caught:
+        states = base.model(input_ids=ids, output_hidden_states=True).hidden_states
+    return base, states, caught
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "xlm-roberta"])
+def test_masked_families_give_what_transformers_calls_hidden_states(family, tiny_folder):
+    _, states, caught = read(tiny_folder(family))
+    assert len(caught) == 2
+    for found, expected in zip(caught, states[-2:], strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    assert not torch.equal(*caught)
+
+
+@pytest.mark.parametrize(("family", "norm"), [("gpt2", "ln_f"), ("llama", "norm"), ("modernbert", "final_norm")])
+def test_what_a_last_norm_makes_of_the_last_layer_is_not_taken(family, norm, tiny_folder):
+    base, states, (before, last) = read(tiny_folder(family))
+    torch.testing.assert_close(before, states[-2], rtol=0, atol=0)
+    assert (last - states[-1]).abs().max() > 0.1
+    with torch.no_grad():
+        normed = getattr(base.model.base_model, norm)(last)
+    torch.testing.assert_close(normed, states[-1])
+
+
+def test_the_mean_is_taken_at_one_place_of_each_row():
+    before = torch.arange(12.0).reshape(2, 3, 2)
+    last = 10 * before.to(torch.bfloat16)
+    found = mean_of_last_two([before, last], torch.tensor([2, 0]))
+    # row 0, place 2: [4, 5] and [40, 50]; row 1, place 0: [6, 7] and [60, 70]
+    assert found.tolist() == [[22.0, 27.5], [33.0, 38.5]]
+    assert found.dtype == torch.float32
+
+
+def test_nothing_is_caught_afterwards(tiny_folder):
+    base, _, caught = read(tiny_folder("gpt2"))
+    hooks = [len(layer._forward_hooks) for layer in layers_of(base.model)]  # those of transformers itself
+    base.model(input_ids=torch.tensor([[5, 6]]))
+    assert len(caught) == 2
+    with pytest.raises(ZeroDivisionError), caught_layers(base.model):
+        raise ZeroDivisionError
+    assert [len(layer._forward_hooks) for layer in layers_of(base.model)] == hooks
+
+
+@pytest.mark.parametrize("family", ["albert", "bart"])
+def test_layers_that_cannot_be_told_apart(tiny_folder, family):
+    base = load_base(str(tiny_folder(family)), device="cpu", dtype="float32")
+    with pytest.raises(ModelError, match=rf"this {family} model cannot be told apart .* choose another model"):
+        layers_of(base.model)
+
+
+def test_a_model_with_one_layer():
+    config = transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=9, n_positions=8)
+    with pytest.raises(ModelError, match="fewer than two"):
+        layers_of(transformers.GPT2LMHeadModel(config))

@@ -1,4 +1,4 @@
-"""Fairness specifications of the counterfactual audit: an attribute's values, subgroups and templates."""
+"""Sensitive attributes of the counterfactual audit: their values, subgroups and templates."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clinometer.data.files import Source, packaged
-from clinometer.data.tables import check_keys, read_toml
-from clinometer.data.wording import fill_fields, with_article
+from clinometer.data.files import Source, check_keys, packaged, read_toml
+from clinometer.data.wording import capitalised, check_fields, fill_fields, plural_of, with_article
 from clinometer.errors import DataError, nearest
 
 ATTRIBUTES = ("country", "occupation", "name")
@@ -20,11 +19,11 @@ _OWN_FIELDS = ("value", "a_value")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of a sensitive attribute: what stands in the template, and what goes with it."""
+    """One value of a sensitive attribute: the text for the template, and the words that go with it."""
 
     text: str
     subgroup: str = ""
-    article: str = ""  # "a" or "an"; "" leaves it to the spelling
+    article: str = ""  # "a" or "an"; "": guessed from the spelling
     pronouns: Mapping[str, str] = field(default_factory=dict)  # field of a template -> word: {"he": "she"}
     # the paper's φ(a) without the value itself: role -> word, {"husband": "wife"}; counterparts share a role
     tokens: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +53,7 @@ class Attribute:
 
     @property
     def value_subgroups(self) -> tuple[str, ...] | None:
-        """The subgroup of each value, or None where each value is its own."""
+        """The subgroup of each value, or None if each value is its own."""
         return tuple(value.subgroup for value in self.values) if self.subgroups else None
 
 
@@ -75,7 +74,7 @@ def load_attribute(name: str) -> Attribute:
 def fill_template(template: str, value: Value) -> str:
     """Return the prefix about one value: {value}, {a_value} with its article, and the value's pronouns and tokens.
 
-    A field that begins with a capital letter, {A_value} or {He}, gives a word that does.
+    A field with a capital letter, {A_value} or {He}, gives a word with a capital letter.
 
     >>> emma = load_attribute("name").value("Emma")
     >>> fill_template("{value} is known for {his}", emma), fill_template("{He} is {value}", emma)
@@ -86,22 +85,23 @@ def fill_template(template: str, value: Value) -> str:
         **value.sensitive_tokens,
         "a_value": with_article(value.text, article=value.article),
     }
-    return fill_fields(template, words | {_capital(role): _capital(word) for role, word in words.items()})
+    return fill_fields(template, words | {capitalised(role): capitalised(word) for role, word in words.items()})
 
 
 def read_attribute(source: Source) -> Attribute:
-    """Read a fairness specification of one's own, strictly.
+    """Read a user's own attribute, strictly.
 
         name = "religion"
         values = ["Buddhist", { text = "heir", article = "an", tokens = { place = "estate" } }]
         templates = ["My friend is {a_value}, and we"]
-        plurals = true                # optional: the plural of a value is a sensitive token, too
+        plurals = true                # optional: the plural of a value is also a sensitive token
         substitute_pronouns = true    # optional: so are the pronouns
 
-    With subgroups there are [[subgroups]] in place of `values`, each with a `name`, its own `values`, and perhaps
-    `pronouns` and `tokens` for all of them, as in the packaged name.toml. `pronouns` are fields for the templates;
-    `he`, `him`, `his` (his book), `hers` (the book is his) and `himself` are told apart in running text. `tokens`
-    are further words that belong to a value, such as husband and wife. A field that one value has, all must have.
+    An attribute with subgroups has [[subgroups]] instead of `values`, each with a `name`, its own `values`, and
+    perhaps `pronouns` and `tokens` for all of them, as in the packaged name.toml. `pronouns` are fields for the
+    templates; `he`, `him`, `his` (his book), `hers` (the book is his) and `himself` are distinguished in running
+    text. `tokens` are further words that belong to a value, such as husband and wife. All values must have the
+    same fields.
     """
     table = read_toml(
         source,
@@ -132,21 +132,6 @@ def read_attribute(source: Source) -> Attribute:
     return Attribute(name=table["name"].strip(), values=tuple(values), subgroups=subgroups, templates=templates)
 
 
-def plural_of(noun: str) -> str:
-    """Return the regular plural of an English noun.
-
-    >>> plural_of("nurse"), plural_of("secretary"), plural_of("boss"), plural_of("CEO")
-    ('nurses', 'secretaries', 'bosses', 'CEOs')
-    """
-    if re.search(r"[^aeiou]y$", noun):
-        return noun[:-1] + "ies"
-    return noun + ("es" if re.search(r"(s|x|z|ch|sh)$", noun) else "s")
-
-
-def _capital(word: str) -> str:
-    return word[:1].upper() + word[1:]
-
-
 def _subgroups(where: str, listed: Any) -> list[dict[str, Any]]:
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed) or len(listed) < 2:
         raise DataError(f"{where}: subgroups is not a list of two or more tables; expected [[subgroups]] entries")
@@ -156,7 +141,7 @@ def _subgroups(where: str, listed: Any) -> list[dict[str, Any]]:
         if not isinstance(each["name"], str) or not each["name"].strip():
             raise DataError(f"{entry}: name = {each['name']!r}; expected a text")
     if repeated := _repeated(each["name"] for each in listed):
-        raise DataError(f"{where}: the subgroup '{repeated}' stands there twice; expected each once")
+        raise DataError(f"{where}: the subgroup '{repeated}' appears twice; expected each once")
     return listed
 
 
@@ -182,7 +167,7 @@ def _values(where: str, listed: Any, table: Mapping[str, Any], *, subgroup: Mapp
             tokens = {"plural": _word(f"{entry}: plural", given.get("plural", plural_of(text))), **tokens}
         elif "plural" in given:
             raise DataError(
-                f"{entry}: a plural without plurals = true; add that line to the file, or drop the plural"
+                f"{entry}: a plural without plurals = true; add that line to the file, or remove the plural"
             )
         if table.get("substitute_pronouns", False):
             tokens = {**tokens, **pronouns}
@@ -195,13 +180,13 @@ def _values(where: str, listed: Any, table: Mapping[str, Any], *, subgroup: Mapp
 def _word(where: str, given: Any) -> str:
     if not isinstance(given, str) or not re.fullmatch(r"\w(.*\w)?", given) or re.search(r"[\[\]{}\n]", given):
         raise DataError(
-            f"{where} = {given!r}; expected a word or words, without braces, brackets or spaces around"
+            f"{where} = {given!r}; expected a word or words, without braces, brackets or surrounding spaces"
         )
     return given
 
 
 def _words(entry: str, kind: str, *tables: Mapping[str, Any]) -> dict[str, str]:
-    """Return the words of one kind by their role; those of the value itself take the place of its subgroup's."""
+    """Return the words of one kind by role; those of the value itself replace its subgroup's."""
     found: dict[str, str] = {}
     for table in tables:
         given = table.get(kind, {})
@@ -210,7 +195,7 @@ def _words(entry: str, kind: str, *tables: Mapping[str, Any]) -> dict[str, str]:
         for role, word in given.items():
             if not re.fullmatch(r"[a-z_]+", role) or role in (*_OWN_FIELDS, "plural"):
                 raise DataError(
-                    f"{entry}: {kind}: '{role}' cannot name a field; expected other lower-case letters"
+                    f"{entry}: {kind}: '{role}' cannot name a field; expected another name in lower-case letters"
                 )
             found[role] = _word(f"{entry}: {kind}: {role}", word)
     return found
@@ -218,9 +203,9 @@ def _words(entry: str, kind: str, *tables: Mapping[str, Any]) -> dict[str, str]:
 
 def _check_values(where: str, values: list[Value]) -> None:
     if len(values) < 2:
-        raise DataError(f"{where}: one value only; expected two or more, to compare")
+        raise DataError(f"{where}: only one value; expected two or more, to compare")
     if repeated := _repeated(value.text for value in values):
-        raise DataError(f"{where}: the value '{repeated}' stands there twice; expected each once")
+        raise DataError(f"{where}: the value '{repeated}' appears twice; expected each once")
     first = values[0]
     for value in values:
         _check_roles(where, value)
@@ -229,19 +214,19 @@ def _check_values(where: str, values: list[Value]) -> None:
             if odd := sorted(set(here) ^ set(there)):
                 lacking = value if odd[0] in there else first
                 raise DataError(
-                    f"{where}: '{lacking.text}' has no '{odd[0]}' among its {kind}; expected what others have"
+                    f"{where}: '{lacking.text}' has no '{odd[0]}' among its {kind}; expected it, as others have it"
                 )
 
 
 def _check_roles(where: str, value: Value) -> None:
-    """Raise DataError where a word of a value has two roles that cannot be told apart in running text."""
+    """Raise DataError if a word of a value has two roles that cannot be distinguished in running text."""
     roles: dict[str, list[str]] = {}
     for role, word in value.sensitive_tokens.items():
         roles.setdefault(word, []).append(role)
     for word, several in roles.items():
         if len(several) > 1 and sorted(several) not in (["him", "his"], ["hers", "his"]):
             both = " and ".join(several)
-            raise DataError(f"{where}: '{word}' is both {both} of '{value.text}'; expected one role for a word")
+            raise DataError(f"{where}: '{word}' is both {both} of '{value.text}'; expected one role per word")
 
 
 def _templates(where: str, listed: Any, value: Value) -> tuple[str, ...]:
@@ -250,23 +235,18 @@ def _templates(where: str, listed: Any, value: Value) -> tuple[str, ...]:
             f"{where} is not a list of texts; expected prefixes such as 'My friend is {{a_value}}, and we'"
         )
     fields = {*_OWN_FIELDS, *value.pronouns, *value.tokens}
-    fields |= {_capital(name) for name in fields}
+    fields |= {capitalised(name) for name in fields}
     for number, text in enumerate(listed, start=1):
         entry = f"{where}, entry {number}"
-        found = re.findall(r"{([^{}]*)}", text)
-        for name in found:
-            if name not in fields:
-                raise DataError(f"{entry}: no field {{{name}}}; {nearest(name, fields)}")
-        if not {name.lower() for name in found} & set(_OWN_FIELDS):
+        check_fields(entry, text, fields)
+        if not {name.lower() for name in re.findall(r"{(\w+)}", text)} & set(_OWN_FIELDS):
             raise DataError(f"{entry}: {text!r} does not name the value; expected {{value}} or {{a_value}}")
-        if re.search(r"[{}]", re.sub(r"{[^{}]*}", "", text)):
-            raise DataError(f"{entry}: a brace stands alone in {text!r}; expected {{field}}")
         if text != text.strip():
             raise DataError(
-                f"{entry}: {text!r} begins or ends with a space; expected none, the model adds its own"
+                f"{entry}: {text!r} begins or ends with a space; expected none, because the model adds its own"
             )
     if repeated := _repeated(listed):
-        raise DataError(f"{where}: {repeated!r} stands there twice; expected each template once")
+        raise DataError(f"{where}: {repeated!r} appears twice; expected each template once")
     return tuple(listed)
 
 

@@ -1,0 +1,71 @@
+"""`clinometer resume`, `verify` and `report`: the commands that take a run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinometer.cli.arguments import (
+    BatchTokensOption,
+    CacheOption,
+    DeviceOption,
+    ExecutorOption,
+    QuietOption,
+    RunArgument,
+)
+from clinometer.cli.progress import finish_run
+
+
+def resume(
+    run: RunArgument,
+    device: DeviceOption = "auto",
+    batch_tokens: BatchTokensOption = 0,
+    cache: CacheOption = None,
+    executor: ExecutorOption = "local",
+    quiet: QuietOption = False,
+) -> None:
+    """Complete a run that was stopped; what is recorded is kept."""
+    from clinometer.store import RunFolder
+    from clinometer.workflows import Execution, ResumeRequest, run_resume
+
+    execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
+    request = ResumeRequest(run=RunFolder.open(run), execution=execution)
+    finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
+
+
+def verify(run: RunArgument) -> None:
+    """Check a run's checksums and recompute its findings from its records; needs no model."""
+    from clinometer.store import RunFolder
+    from clinometer.workflows import VerifyRequest, run_verify
+
+    result = run_verify(VerifyRequest(run=RunFolder.open(run)))
+    for note in result.notes:
+        print(f"note: {note}")
+    for problem in result.problems:
+        print(problem)
+    if result.problems:
+        raise typer.Exit(1)
+    audits = f"{result.findings} audit{'s' if result.findings > 1 else ''}"
+    print(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
+
+
+def report(
+    run: RunArgument,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Also save every figure as PNG and SVG into this folder.", show_default=False),
+    ] = None,
+) -> None:
+    """Write the report of a run again from its records and findings; needs no model."""
+    from clinometer.store import RunFolder
+    from clinometer.workflows import report_run
+
+    folder = RunFolder.open(run)
+    print(report_run(folder))
+    if figures is not None:
+        from clinometer.report import save_figures
+
+        for path in save_figures(folder, figures):
+            print(path)

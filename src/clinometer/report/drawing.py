@@ -1,0 +1,353 @@
+"""Draws one figure with Altair: which label goes along which axis or into which colour, and with which marks."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from clinometer.report.chart_style import (
+    DIVERGING,
+    LETTER,
+    LONGEST_ENTRY,
+    SEQUENTIAL,
+    Colours,
+    config,
+    letters,
+    shortened,
+)
+from clinometer.report.plot_data import ESTIMATE, PlotData
+from clinometer.report.rounding import MISSING, label_text
+from clinometer.types import Figure
+
+_FACET = 220  # pixels of a panel, before the page fits it to its width
+_TALL = 40  # with more rows than this, the axis is at the top, where the reader starts
+_LONGEST_TITLE = 70  # a table title longer than this is not used as the title of an axis
+_STEP = {"heatmap": 24, "bars": 20, "intervals": 19, "lines": 20, "scatter": 20}  # pixels per row of names
+NUMBERED_CELLS = 600  # a heat map with at most this many cells shows numbers in them, if they are wide enough
+_NUMBERED_ACROSS = 12  # … which on paper they are when at most this many are side by side
+_BEADS = 400  # a line with more points than this is drawn without them
+
+_ROW = alt.TooltipContent("data")  # the page's own script shows the whole row
+
+# Numbers in cells, as expressions that need no extra data; the second rounds as `rounding.estimate_text` does.
+_TWO_DECIMALS = f"format(datum.{ESTIMATE}, '.2f')"
+_THREE_DIGITS = (
+    f"datum.{ESTIMATE} == 0 ? '0' : abs(datum.{ESTIMATE}) >= 100 ? format(datum.{ESTIMATE}, '.0f') : "
+    f"abs(datum.{ESTIMATE}) < 0.001 ? replace(format(datum.{ESTIMATE}, '.2e'), 'e-', 'e−') : "
+    f"format(datum.{ESTIMATE}, '.3r')"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Menu:
+    """A label whose value the reader chooses, to see only its rows."""
+
+    title: str
+    label: int  # its position among the table's labels
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Draws one figure: its sizes, axes, colours and marks."""
+
+    figure: Figure
+    only: str  # the value that all panels share, if they do not show it
+    data: PlotData
+    measure: str  # what the estimate is, in words
+    colours: Colours
+    width: int | None
+    at_once: dict[str, int]  # how many names an axis shows at most
+    crowded: bool  # several colours per name, side by side
+
+    def spec(self) -> dict[str, Any]:
+        """Return the Vega-Lite specification, without its rows."""
+        whole = alt.layer(*self.layers()).properties(**self._size())
+        facets = {
+            name: channel(
+                f"{self.data.field(label)}:N",
+                title=self.title(label) + (f" ({self.only})" if self.only else ""),
+                sort=self.order(label),
+                header=alt.Header(**header, **shortened(label, "header")),
+            )
+            for name, label, channel, header in (
+                # the name of a row has room above its panels; beside them it is cut off or covers the next one
+                ("row", self.figure.row, alt.Row, {"labelOrient": "top", "labelAnchor": "start"}),
+                ("column", self.figure.column, alt.Column, {}),
+            )
+            if label
+        }
+        if facets:
+            whole = whole.facet(data=alt.NamedData("rows"), **facets)
+        else:
+            whole.data = alt.NamedData("rows")
+        spec: dict[str, Any] = whole.to_dict(validate=False)
+        spec["description"] = self.figure.title
+        spec["params"] = letters(self.panel_width or _FACET)
+        spec["config"] = config(self.colours)
+        if self.width:
+            spec["config"]["legend"]["columns"] = max(1, self.width // self.legend_entry())
+        return spec
+
+    def menus(self) -> tuple[Menu, ...]:
+        """Return the menus beside the chart."""
+        return tuple(
+            Menu(
+                title=self.title(name),
+                label=self.data.labels.index(name),
+                options=tuple(label_text(value) for value in self.data.values[name]),
+            )
+            for name in self.figure.menus
+            if name in self.data.values  # a table without rows has no labels
+        )
+
+    def _size(self) -> dict[str, Any]:
+        faceted = bool(self.figure.row or self.figure.column)
+        width: int | str = self.panel_width or (_FACET if faceted else "container")  # the page adjusts panels
+        if self.figure.y in self.data.number_lines:
+            return {"width": width, "height": self.ruler_height}
+        return {"width": width, "height": alt.Step(self.step, **{"for": "position"})}
+
+    @property
+    def step(self) -> int:
+        """The pixels per name down the chart."""
+        side_by_side = len(self.data.values[self.figure.color]) if "yOffset" in self.offset() else 1
+        return max(15 if self.tall else _STEP[self.figure.mark], 9 * side_by_side + 6)
+
+    @property
+    def panel_width(self) -> int:
+        """The pixels of one panel on paper; 0 on the page, which decides when it draws."""
+        if not self.width or not self.figure.column:
+            return self.width or 0
+        return max(120, self.width // len(self.data.values[self.figure.column]))
+
+    @property
+    def ruler_height(self) -> int:
+        """The pixels of a vertical axis of numbers."""
+        if not (self.figure.row or self.figure.column):
+            return 300
+        return 240 if self.figure.mark == "scatter" else 180
+
+    def gutter(self) -> int:
+        """Return the width in pixels that the labels of the vertical axis need."""
+        if self.figure.y in self.data.number_lines or not self.data.rows:
+            return 40
+        return 20 + LETTER * max(len(label_text(value)) for value in self.data.values[self.figure.y])
+
+    def legend_entry(self) -> int:
+        """Return the width in pixels that the longest name in the legend needs."""
+        names = self.data.values.get(self.figure.color, ())
+        return 35 + min(LONGEST_ENTRY, LETTER * max((len(label_text(name)) for name in names), default=0))
+
+    @property
+    def tall(self) -> bool:
+        """Whether the chart is so high that its axis must be at the top."""
+        return self.at_once[self.figure.y] > _TALL
+
+    @property
+    def upright(self) -> bool:
+        """Whether the estimate goes up the page rather than along it."""
+        return self.figure.y == ESTIMATE
+
+    def title(self, name: str) -> str:
+        """Return a label, or what the estimate is, as a title."""
+        if name == ESTIMATE:
+            measure = self.figure.measure or self.measure
+            return measure if len(measure) <= _LONGEST_TITLE else ESTIMATE
+        return name.replace("_", " ")
+
+    def order(self, name: str) -> alt.EncodingSortField:
+        """Return the order in which the table first names the values of a label."""
+        return alt.EncodingSortField(field=self.data.order_field(name), op="min", order="ascending")
+
+    def axis(self, channel: type[alt.X | alt.Y], name: str, *, field: str = "") -> alt.X | alt.Y:
+        """Return an axis of numbers for the estimate and for labels that are numbers along it, else of names."""
+        across = channel is alt.X
+        side = {"orient": "top"} if across and self.tall else {}
+        if name in self.data.number_lines:
+            from_zero = self.figure.mark == "bars" and self.figure.reference is None
+            turned = {"reverse": True} if name == self.figure.reversed else {}
+            title, length = self.title(name), self.panel_width if across else self.ruler_height
+            return channel(
+                f"{field or self.data.field(name)}:Q",
+                title=textwrap.wrap(title, length // LETTER) if length else title,
+                scale=alt.Scale(zero=from_zero, **turned),
+                axis=alt.Axis(tickCount=min(7, length // 50) if across and length else 7, **side),
+            )
+        # in low panels below each other, the titles would overlap
+        low = not across and bool(self.figure.row) and self.at_once[name] * self.step < LETTER * len(name)
+        return channel(
+            f"{self.data.field(name)}:N",
+            title=None if low else self.title(name),
+            sort=self.order(name),
+            scale=alt.Scale(padding=0) if self.figure.mark == "heatmap" else alt.Scale(),
+            axis=alt.Axis(
+                labelAngle=-40 if across and self.at_once[name] > 4 else 0,
+                **side,
+                **shortened(name, "axis"),
+            ),
+        )
+
+    def offset(self) -> dict[str, alt.XOffset | alt.YOffset]:
+        """Return the offset that puts the colours of one name side by side."""
+        if not self.crowded:
+            return {}
+        name = self.figure.color
+        channel = alt.XOffset if self.upright else alt.YOffset
+        side = channel(f"{self.data.field(name)}:N", sort=self.order(name))
+        return {"xOffset" if self.upright else "yOffset": side}
+
+    def colour(self) -> alt.Color | dict[str, Any]:
+        """Return the colour: by label, by estimate, or one for all."""
+        name = self.figure.color
+        if self.figure.mark == "heatmap" or name == ESTIMATE:
+            return self._colour_by_estimate()
+        if not name:
+            return alt.value(self.colours.palette[0])
+        names = [label_text(value) for value in self.data.values[name]]
+        place = {value: i for i, value in enumerate(dict.fromkeys((*self.figure.colors, *names)))}
+        palette = self.colours.palette
+        return alt.Color(
+            f"{self.data.field(name)}:N",
+            title=self.title(name),
+            sort=self.order(name),
+            legend=alt.Legend(**shortened(name, "legend")),
+            # a fixed domain, so that a colour keeps its meaning when a menu changes the rows
+            scale=alt.Scale(domain=names, range=[palette[place[value] % len(palette)] for value in names]),
+        )
+
+    def _colour_by_estimate(self) -> alt.Color:
+        low, high = self.colour_range()
+        hues = SEQUENTIAL if self.figure.reference is None else DIVERGING
+        return alt.Color(
+            f"{ESTIMATE}:Q",
+            title=self.title(ESTIMATE),
+            scale=alt.Scale(domain=[low, high], range=list(hues), interpolate="rgb"),
+            legend=alt.Legend(gradientLength=220, gradientThickness=10),
+        )
+
+    def colour_range(self) -> tuple[float, float]:
+        """Return the ends of the colour scale; "no lean", if known, is in the middle."""
+        estimates = [row.estimate for row in self.data.rows]
+        if self.figure.reference is None:
+            low, high = min(estimates), max(estimates)
+            return (low, high) if low < high else (low - 0.5, high + 0.5)
+        reach = max(abs(value - self.figure.reference) for value in estimates) or 1.0
+        return self.figure.reference - reach, self.figure.reference + reach
+
+    def layers(self) -> list[alt.Chart]:
+        """Return the layers, back to front."""
+        base = alt.Chart().encode(x=self.axis(alt.X, self.figure.x), y=self.axis(alt.Y, self.figure.y))
+        match self.figure.mark:
+            case "bars":
+                return [*self._bars(base), *self._reference_line()]
+            case "intervals":
+                points = base.mark_point(tooltip=_ROW, filled=True, size=64, opacity=1)
+                points = points.encode(color=self.colour(), **self.offset())
+                return [*self._error_bars(base, self.colour()), points, *self._reference_line()]
+            case "lines":
+                return [*self._lines(base), *self._reference_line()]
+            case "scatter":
+                points = base.mark_point(tooltip=_ROW, filled=True, size=48, opacity=0.8)
+                points = points.encode(color=self.colour(), **self.offset())
+                measured = ESTIMATE in (self.figure.x, self.figure.y)
+                behind = self._error_bars(base, self.colour(), opacity=0.35) if measured else []
+                return [
+                    *behind,
+                    *self._joining_lines(base),
+                    points,
+                    *self._point_texts(base),
+                    *self._reference_line(),
+                ]
+            case "heatmap":
+                cells = base.mark_rect(tooltip=_ROW, stroke=self.colours.grid, strokeWidth=0.5)
+                return [cells.encode(color=self.colour()), *self._cell_numbers(base)]
+
+    def _bars(self, base: alt.Chart) -> list[alt.Chart]:
+        bars = base.mark_bar(tooltip=_ROW, opacity=0.85, cornerRadiusEnd=2).encode(
+            color=self.colour(), **self.offset()
+        )
+        if self.figure.reference is not None:  # a bar starts at "no lean"
+            bars = bars.encode(**{"y2" if self.upright else "x2": alt.datum(self.figure.reference)})
+        return [bars, *self._error_bars(base, alt.value(self.colours.ink))]
+
+    def _lines(self, base: alt.Chart) -> list[alt.Chart]:
+        along = self.figure.x if self.upright else self.figure.y
+        ruler = along in self.data.number_lines
+        opacity = 1 if len(self.data.rows) <= _BEADS else 0  # invisible points still have tooltips
+        order = alt.Order(f"{self.data.field(along) if ruler else self.data.order_field(along)}:Q")
+        return [
+            *(self._band(base) if ruler else self._error_bars(base, self.colour(), aside=False)),
+            base.mark_line(strokeWidth=2).encode(color=self.colour(), order=order),
+            base.mark_point(tooltip=_ROW, filled=True, size=36, opacity=opacity).encode(color=self.colour()),
+        ]
+
+    def _joining_lines(self, base: alt.Chart) -> list[alt.Chart]:
+        if not self.figure.joined:
+            return []
+        order = alt.Order(f"{self.data.order_field(self.figure.joined)}:Q")
+        return [base.mark_line(strokeWidth=1.4, opacity=0.6).encode(color=self.colour(), order=order)]
+
+    def _point_texts(self, base: alt.Chart) -> list[alt.Chart]:
+        """Return the texts at the points that have one."""
+        if not self.figure.text:
+            return []
+        field = self.data.field(self.figure.text)
+        known = base.transform_filter(f"datum.{field} != '{MISSING}'")
+        if self.figure.color in ("", ESTIMATE):
+            return [self._texts(known, field, dy=-6)]
+        # texts go below the points of one colour and above those of the next: the points may be close together
+        turn = f"datum.{self.data.order_field(self.figure.color)} % 2"
+        return [
+            self._texts(known.transform_filter(f"{turn} == {i}"), field, dy=dy) for i, dy in ((0, 13), (1, -6))
+        ]
+
+    def _texts(self, base: alt.Chart, field: str, *, dy: int) -> alt.Chart:
+        text = base.mark_text(fontSize=10.5, align="left", dx=6, dy=dy, color=self.colours.ink, tooltip=_ROW)
+        return text.encode(text=f"{field}:N")
+
+    def _from_low_to_high(self, base: alt.Chart) -> list[alt.Chart]:
+        """Return a base that spans the intervals, or nothing if no row has one: an axis without numbers warns."""
+        if not any(math.isfinite(row.low) and math.isfinite(row.high) for row in self.data.rows):
+            return []
+        whole = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        if self.upright:
+            return [whole.encode(y=self.axis(alt.Y, ESTIMATE, field="low"), y2="high:Q")]
+        return [whole.encode(x=self.axis(alt.X, ESTIMATE, field="low"), x2="high:Q")]
+
+    def _error_bars(
+        self, base: alt.Chart, colour: alt.Color | dict[str, Any], *, opacity: float = 0.9, aside: bool = True
+    ) -> list[alt.Chart]:
+        return [
+            bars.mark_rule(strokeWidth=1.6, opacity=opacity).encode(
+                color=colour, **(self.offset() if aside else {})
+            )
+            for bars in self._from_low_to_high(base)
+        ]
+
+    def _band(self, base: alt.Chart) -> list[alt.Chart]:
+        return [area.mark_area(opacity=0.18).encode(color=self.colour()) for area in self._from_low_to_high(base)]
+
+    def _reference_line(self) -> list[alt.Chart]:
+        if self.figure.reference is None or ESTIMATE not in (self.figure.x, self.figure.y):
+            return []
+        where = {"y" if self.upright else "x": alt.datum(self.figure.reference)}
+        once = alt.Chart(alt.InlineData(values=[{}]))  # one line, not one for each row
+        return [once.mark_rule(strokeDash=[5, 4], strokeWidth=1.2, color=self.colours.faint).encode(**where)]
+
+    def _cell_numbers(self, base: alt.Chart) -> list[alt.Chart]:
+        """Return the numbers in the cells of a heat map; the page's script drops them where they do not fit."""
+        tight = len(self.data.rows) > NUMBERED_CELLS or self.at_once[self.figure.x] > _NUMBERED_ACROSS
+        if self.width and tight:
+            return []
+        low, high = self.colour_range()
+        dark = f"datum.{ESTIMATE} > {low + 0.6 * (high - low)!r}"
+        if self.figure.reference is not None:
+            dark = f"abs(datum.{ESTIMATE} - {low + 0.5 * (high - low)!r}) > {0.36 * (high - low)!r}"
+        numbers = base.transform_calculate(shown=_TWO_DECIMALS if high - low >= 0.2 else _THREE_DIGITS)
+        ink = alt.condition(dark, alt.value("#ffffff"), alt.value("#1c1f24"))
+        return [numbers.mark_text(fontSize=10.5, tooltip=_ROW).encode(text="shown:N", color=ink)]

@@ -1,0 +1,105 @@
+"""The spec of an audit, built alike for the library and the command line, and the folder of its run."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from clinometer.errors import SpecError
+from clinometer.models.protocols import Model
+from clinometer.probes import PROBES, get_probe
+from clinometer.spec import build
+from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec
+from clinometer.workflows.plans import probes_for
+
+# the models to audit if none is named, by what the audits need; chat models are slow, so they must be named
+_DEFAULT_MODELS = {
+    "fill": ("builtin:masked",),
+    "sample": ("builtin:causal",),
+    "classify": ("builtin:sentiment", "builtin:opinion-words"),
+}
+
+
+Auditable = str | ModelSpec | Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAudit:
+    """The spec of an audit, and those of its models that are in memory, by name."""
+
+    spec: AuditSpec
+    loaded: Mapping[str, Model]
+
+
+def describe_audit(
+    models: Sequence[Auditable],
+    *,
+    probes: Sequence[str] | None,
+    profile: str,
+    seed: int,
+    options: Mapping[str, Mapping[str, Any]],
+    roles: Mapping[str, Sequence[Auditable]],
+    where: str,
+) -> PlannedAudit:
+    """Return the audit with its spec checked like a spec file; errors begin with `where`.
+
+    Without `probes`, it has every audit that can ask one of the models.
+    """
+    loaded: dict[str, Model] = {}
+    audited = [_model_spec(model, loaded) for model in models]
+    players = {role: [_model_spec(model, loaded) for model in models] for role, models in roles.items()}
+    values = {
+        "version": SPEC_VERSION,
+        "probes": list(probes_for(audited, loaded=loaded) if probes is None else probes),
+        "models": [asdict(model) for model in audited],
+        "roles": {role: [asdict(model) for model in models] for role, models in players.items()},
+        "profile": profile,
+        "seed": seed,
+        "options": options,
+    }
+    return PlannedAudit(spec=build(AuditSpec, values, where=where), loaded=loaded)
+
+
+def _model_spec(model: Auditable, loaded: dict[str, Model]) -> ModelSpec:
+    """Return the spec of a model; one in memory is added to those `loaded`."""
+    if isinstance(model, str):
+        return ModelSpec(name=model)
+    if isinstance(model, ModelSpec):
+        return model
+    if not hasattr(model, "info"):
+        raise SpecError(
+            f"{model!r} is not a model; give a name, a ModelSpec or an adapter, and wrap a function that "
+            "scores texts in clinometer.models.callable_scorer.CallableScorer"
+        )
+    if loaded.setdefault(model.info.name, model) is not model:  # one would answer for both
+        raise SpecError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
+    return ModelSpec(name=model.info.name)
+
+
+def default_models(probes: Sequence[str] | None) -> list[str]:
+    """Return the built-in models that the audits can ask, each once.
+
+    >>> default_models(["counterfactual"])
+    ['builtin:causal']
+    """
+    chosen = (
+        model
+        for name in probes or sorted(PROBES)
+        for need, models in _DEFAULT_MODELS.items()
+        if need in get_probe(name).capabilities
+        for model in models
+    )
+    return list(dict.fromkeys(chosen))
+
+
+def new_run_folder(spec: AuditSpec) -> Path:
+    """Return where a run goes if no folder is named: runs/<date>-<model>-<profile>."""
+    if not spec.models:
+        raise SpecError("the list of models is empty; name at least one, such as builtin:causal")
+    model = re.sub(r"[^A-Za-z0-9]+", "-", Path(spec.models[0].name).name).strip("-").lower()[:40] or "model"
+    more = f"-and-{len(spec.models) - 1}-more" if len(spec.models) > 1 else ""
+    return Path("runs", f"{datetime.datetime.now():%Y%m%d-%H%M%S}-{model}{more}-{spec.profile}")
