@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import stats
 
 from clinometer.metrics.stereotypes import gold_ranks, has_direction, similarity_matrix, standard_ranks
 from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, present_mean
@@ -15,14 +17,28 @@ from clinometer.probes.kit.before_after import amount_number, is_mitigated, pair
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import Question, human_questions
-from clinometer.stats import ShareInterval, cluster_bootstrap, jackknife_correlation, sign_flip_test
+from clinometer.stats import (
+    ShareInterval,
+    cluster_bootstrap,
+    jackknife_correlation,
+    sign_flip_test,
+    two_group_bootstrap,
+)
 from clinometer.types import ModelInfo
 
 FEWEST_GROUPS = 5  # that an interval or a comparison of models needs
 FEWEST_WORDS = 10  # covered words of a group that an interval and a test of its negativity need
 SHUFFLES = 9999  # of words over groups, at least; more where more than 500 groups are tested
 FLIPS = 9999
+PARTS = 10  # that a single list is dealt out into, with at least …
+FEWEST_OF_PART = 3  # … so many covered words each
+SPREAD_SHUFFLES = 1999  # of negativities over groups: one test, so that p need not be smaller
+HEADLINE_K = 25  # of the recall in a sentence
+SHOWN = 10  # words of a ranking
+TOP = 15  # attributes of each template that are compared before and after tuning, as in the paper's Figure 7
+CHANGE_KS = (1, 5, 10, 25, 50, 100, 200)
 RANKINGS = {"after": "by typicality", "before": "by probability"}  # columns of the attributes, and their names
+KNOWN_WORDS = "words offered that the emotion lexicon covers"  # a row of the coverage table: the gate
 NEGATIVITY, INEQUALITY = "negativity", "distance from the mean"
 
 Names = NDArray[np.str_]
@@ -139,11 +155,17 @@ def positions(offered: Sequence[str], attributes: Sequence[str]) -> dict[str, fl
 def valences(answers: ModelAnswers) -> list[Ints]:
     """Return 1 for each covered word of a group that is negative, −1 for a positive one, 0 for neither or both."""
     known = answers.lexicon.words
-    emotions = ([known[word] for word in words if word in known] for words in answers.profile_words)
-    return [
-        np.array([("negative" in each) - ("positive" in each) for each in of_group], dtype=np.int64)
-        for of_group in emotions
-    ]
+    return [valence_of(words, known) for words in answers.profile_words]
+
+
+def valence_of(words: Iterable[str], known: Mapping[str, Collection[str]]) -> Ints:
+    """Return the valence of those words that are known.
+
+    >>> valence_of(["mean", "kind", "so"], {"mean": {"negative"}, "kind": {"positive", "joy"}}).tolist()
+    [1, -1]
+    """
+    emotions = [known[word] for word in words if word in known]
+    return np.array([("negative" in each) - ("positive" in each) for each in emotions], dtype=np.int64)
 
 
 def group_negativity(of_groups: Sequence[Ints]) -> Floats:
@@ -188,6 +210,157 @@ def paired_negativity(before: ModelAnswers, after: ModelAnswers) -> tuple[Floats
 
 def _with_distance(negativity: Floats) -> Floats:
     return np.stack([negativity, np.abs(negativity - present_mean(negativity))], axis=1)
+
+
+# ---- are the groups described alike? --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repetitions:
+    """The negativity of every group in each repetition, minus the mean of the groups that are asked alike.
+
+    A repetition is a wording of the question. A single wording has its list dealt out into parts, word by word:
+    what differs between groups then repeats itself from part to part, and chance does not.
+    """
+
+    values: Floats  # (groups, repetitions); NaN: too few words, or no other group was asked in the same words
+    asked: Ints  # the number of the wording (and part): only groups asked in the same words are compared
+    wordings: int
+
+
+def repeated_negativity(answers: ModelAnswers) -> Repetitions:
+    """Return the negativity of each group's list, wording by wording."""
+    number = {group: g for g, group in enumerate(answers.groups)}
+    templates = [(i, each) for i, each in enumerate(answers.questions) if each.origin == "template"]
+    texts = {text: i for i, text in enumerate(dict.fromkeys(each.template for _, each in templates))}
+    of_group = Counter(number[each.group] for _, each in templates)
+    wordings = max(of_group.values(), default=0)
+    parts, fewest = (1, FEWEST_WORDS) if wordings > 1 else (PARTS, FEWEST_OF_PART)
+    values = np.full((len(answers.groups), max(wordings, 1) * parts), np.nan)
+    asked = np.full(values.shape, -1)
+    chosen = answers.attributes.filter(
+        pl.col("group").is_not_null() & (pl.col("after") <= answers.options.profile_k)
+    )
+    lists = dict(chosen.sort("index", "before").group_by("index", maintain_order=True).agg("word").iter_rows())
+    filled: Counter[int] = Counter()
+    for index, question in templates:
+        g = number[question.group]
+        of_words = valence_of(lists.get(index, ()), answers.lexicon.words)
+        for part in range(parts):
+            dealt = of_words[part::parts]
+            if len(dealt) >= fewest:
+                values[g, filled[g]] = dealt.mean()
+                asked[g, filled[g]] = texts[question.template] * parts + part
+            filled[g] += 1
+    return Repetitions(values=_from_the_mean(values, asked), asked=asked, wordings=wordings)
+
+
+def _from_the_mean(values: Floats, asked: Ints) -> Floats:
+    out = np.full(values.shape, np.nan)
+    for each in np.unique(asked[asked >= 0]):
+        cells = asked == each
+        n = int(cells.sum())
+        if n > 1:
+            # a group is a part of the mean: without the factor, products of deviations are too small by 1/n
+            out[cells] = (values[cells] - values[cells].mean()) * np.sqrt(n / (n - 1))
+    return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How far groups lie apart beyond chance, as a standard deviation of negativity, and how sure that is."""
+
+    estimate: float
+    low: float
+    high: float
+    p: float
+    groups: int
+    detectable: float
+
+
+def spread_between_groups(repeated: Repetitions, *, rng: np.random.Generator, draws: int) -> Spread:
+    r"""Estimate the spread of the groups' negativity that repeats itself from one wording to the next.
+
+    .. math:: \tau^2 = \frac1G \sum_g \frac{1}{T(T-1)} \sum_{t \ne u} d_{gt} d_{gu}
+
+    with d the negativity of a group at a wording minus the mean of the groups asked so: a product of two wordings
+    is 0 on average where groups do not differ, however much single lists vary. The square root is returned, below
+    0 for a τ² below 0. Interval: bootstrap over groups. p: negativities shuffled over the groups within each
+    wording, one-sided.
+    """
+    deviations = repeated.values[(~np.isnan(repeated.values)).sum(axis=1) > 1]
+    asked = repeated.asked[(~np.isnan(repeated.values)).sum(axis=1) > 1]
+    groups = len(deviations)
+    if groups < FEWEST_GROUPS:
+        return Spread(estimate=np.nan, low=np.nan, high=np.nan, p=np.nan, groups=groups, detectable=np.nan)
+    times = (~np.isnan(deviations)).sum(axis=1)
+    known = np.nan_to_num(deviations)
+    total, squares = known.sum(axis=1), (known**2).sum(axis=1)
+    pairs = times * (times - 1.0)
+    of_group = (total**2 - squares) / pairs
+    found = cluster_bootstrap(of_group, rng=rng, draws=draws)
+
+    totals = np.zeros((SPREAD_SHUFFLES, groups))
+    drawn_squares = np.zeros_like(totals)
+    for each in np.unique(asked[~np.isnan(deviations)]):
+        rows, columns = np.nonzero((asked == each) & ~np.isnan(deviations))
+        drawn = rng.permuted(np.tile(deviations[rows, columns], (SPREAD_SHUFFLES, 1)), axis=1)
+        totals[:, rows] += drawn
+        drawn_squares[:, rows] += drawn**2
+    by_chance = ((totals**2 - drawn_squares) / pairs).mean(axis=1)
+    noise = float(((squares - total**2 / times) / (times - 1)).mean())
+    low, high = float(found.low), float(found.high)
+    return Spread(
+        estimate=_signed_root(float(found.estimate)),
+        low=_signed_root(low),
+        high=_signed_root(high),
+        p=float(((by_chance >= of_group.mean() - 1e-12).sum() + 1) / (SPREAD_SHUFFLES + 1)),
+        groups=groups,
+        detectable=detectable_spread(noise, times=float(times.mean()), groups=groups),
+    )
+
+
+def _signed_root(square: float) -> float:
+    return float(np.sign(square) * np.sqrt(abs(square)))
+
+
+def detectable_spread(noise: float, *, times: float, groups: int) -> float:
+    r"""Return the spread between groups that is found four times in five.
+
+    .. math:: \tau^2 = z \sqrt{(2\sigma^4 / T(T-1) + 4\tau^2\sigma^2 / T + 2\tau^4) / G}
+
+    solved for τ: z = 2.80 standard errors of the estimate where groups differ by τ, with the noise σ² of one of T
+    repetitions. NaN where so few groups are compared that no spread would do.
+
+    >>> round(detectable_spread(0.01, times=5, groups=373), 3), detectable_spread(0.01, times=5, groups=12)
+    (0.024, nan)
+    """
+    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    a, b = 1 - 2 * z**2 / groups, 4 * z**2 * noise / (times * groups)
+    if a <= 0:
+        return float("nan")
+    c = 2 * z**2 * noise**2 / (times * (times - 1) * groups)
+    return float(np.sqrt((b + np.sqrt(b**2 + 4 * a * c)) / (2 * a)))
+
+
+def category_difference(repeated: Repetitions, members: Ints, *, rng: np.random.Generator, draws: int) -> Numbers:
+    """Return by how much these groups are described more negatively than others asked in the same words.
+
+    Groups are the units, and the difference of the two means is resampled. No interval and no p for few groups;
+    nothing at all where no other group is asked in the same words.
+    """
+    of_group = present_mean(repeated.values, axis=1)
+    inside = np.isin(np.arange(len(of_group)), members)
+    alike = np.isin(repeated.asked, np.unique(repeated.asked[inside & ~np.isnan(of_group)])).any(axis=1)
+    known = ~np.isnan(of_group)
+    ours, others = of_group[inside & known], of_group[~inside & alike & known]
+    n = np.array(len(ours))
+    if not len(ours) or not len(others):
+        return Numbers(estimate=np.array(np.nan), n=n)
+    if min(len(ours), len(others)) < FEWEST_GROUPS:
+        return Numbers(estimate=np.array(ours.mean() - others.mean()), n=n)
+    found = two_group_bootstrap(ours, others, rng=rng, draws=draws)
+    return Numbers(estimate=found.estimate, low=found.low, high=found.high, p=found.p, n=n)
 
 
 # ---- similarity of models -------------------------------------------------------------------------------------
