@@ -1,5 +1,6 @@
 """What the stereotypes audit concludes: planted links and leans are found, an even hand stays quiet."""
 
+import itertools
 import math
 
 import numpy as np
@@ -314,11 +315,14 @@ def test_an_even_hand_calls_no_group(many, seed):
 def test_a_planted_negativity_is_called_and_no_other(many):
     words, options = many
     negative = dict.fromkeys(list(words)[::3], 8.0)
-    found, _ = conclude(fake(even(words, seed=0, links={"groupac": negative})), **options)
+    found, records = conclude(fake(even(words, seed=0, links={"groupac": negative})), **options)
     called = [row for row in rows_of(found, "negativity") if row.q < 0.05]
     assert [row.labels["group"] for row in called] == ["groupac"]
     assert called[0].low > 0
-    assert called[0].labels["negativity"] == pytest.approx(called[0].estimate, abs=0.05)  # the others are near 0
+    lists = records.table(model="fake", stage="posterior").sort("index")["got_words"].to_list()
+    valence = dict(zip(words, itertools.cycle([1, -1, 0]), strict=False))
+    negativity = np.array([np.mean([valence[word] for word in each]) for each in lists]).reshape(50, 2)
+    assert called[0].estimate == pytest.approx((negativity[2] - negativity.mean(axis=0)).mean())
     assert found.headlines[1].startswith("fake describes groupac in more negative words than groups on average (")
     assert "the attributes of 1 are more negative and those of 0 more positive" in found.headlines[1]
     assert "most negative: groupac" in found.headlines[1]

@@ -73,14 +73,21 @@ def minimum_detectable_effect(
 
 
 def detectable_from_interval(
-    low: float, high: float, *, tests: int = 1, level: float = 0.95, alpha: float = 0.05, power: float = 0.8
+    low: float,
+    high: float,
+    *,
+    tests: int = 1,
+    level: float = 0.95,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    freedom: float = math.inf,
 ) -> float:
     """Return the effect that a two-sided test finds with the given power, from the width of its interval.
 
         s = (high − low) / 2 z_{(1+level)/2},   MDE = (z_{1−α/2m} + z_power) · s
 
     for one lean among m tests that are corrected together (Benjamini and Hochberg's first step is Bonferroni's).
-    NaN without an interval, and for one of width 0.
+    With degrees of freedom, quantiles are Student's: far tails of few units are long. NaN without an interval, and for one of width 0.
 
     With an interval of ±1.96 standard errors and one test it is the usual 2.80 of them:
 
@@ -90,8 +97,9 @@ def detectable_from_interval(
     width = high - low
     if not width > 0 or tests < 1:
         return math.nan
-    error = width / (2 * stats.norm.ppf((1 + level) / 2))
-    return float(error * (stats.norm.ppf(1 - alpha / (2 * tests)) + stats.norm.ppf(power)))
+    student = stats.t(df=freedom)
+    error = width / (2 * student.ppf((1 + level) / 2))
+    return float(error * (student.ppf(1 - alpha / (2 * tests)) + student.ppf(power)))
 
 
 def _noncentrality(freedom: int, *, alpha: float, power: float) -> float:

@@ -25,10 +25,10 @@ CAPTIONS = (
         text=(
             "How far the groups' negativity (share of negative minus share of positive attributes) lies apart, as "
             "a standard deviation, counting only what repeats itself from one wording to the next: 0 where all "
-            "groups are described alike, 1 at most. With one wording, its list is dealt out into ten parts. "
-            "Groups are compared with those asked in the same words. Intervals: 95 %, bootstrap over groups. p: "
-            "negativities shuffled over the groups within each wording, one-sided; q is the same, a family of one "
-            "question. detectable: the spread that would be found four times in five. n: groups."
+            "groups are described alike, 1 at most. There is none for a single wording. Groups are compared with "
+            "those asked in the same words. Intervals: 95 %, bootstrap over groups. p: negativities shuffled over "
+            "the groups within each wording, one-sided; q is the same, a family of one question. detectable: the "
+            "spread that would be found four times in five. n: groups."
         ),
     ),
     Caption(
@@ -101,14 +101,18 @@ CAPTIONS = (
     ),
     Caption(
         name="negativity",
-        title="Negativity: difference from the mean of all groups",
+        title="Negativity: difference from the mean of the groups",
+        version=2,
         text=(
             "negativity: share of negative minus share of positive attributes, among those that the lexicon "
-            "covers. The estimate is that minus the mean over all groups of the audit: above 0, the model's "
-            "attributes for the group are more negative than for others. Intervals: 95 %, Bonett and Price, as if "
-            "attributes were drawn independently and the mean of all groups were known. p: attributes of all "
-            "groups shuffled over the groups, two-sided. q: Benjamini–Hochberg over all groups of a model. No "
-            f"interval and no test for fewer than {FEWEST_WORDS} covered attributes. n: covered attributes."
+            "covers. The estimate is that of a list minus the mean of all groups asked in the same words, on "
+            "average over the wordings: above 0, the model's attributes for the group are more negative than for "
+            "others. Intervals (95 %) and p: Student, with the larger of the group's own variance from wording to "
+            "wording and that of all groups. q: Benjamini–Hochberg over all groups of a model. With a single "
+            "wording: all groups are compared; intervals by Bonett and Price, as if attributes were drawn "
+            "independently, and p by shuffling the attributes of all groups, two-sided; a list that varies by "
+            f"itself is then called too often. No interval and no test for fewer than {FEWEST_WORDS} covered "
+            "attributes. n: covered attributes."
         ),
     ),
     Caption(

@@ -30,8 +30,6 @@ FEWEST_GROUPS = 5  # that an interval or a comparison of models needs
 FEWEST_WORDS = 10  # covered words of a group that an interval and a test of its negativity need
 SHUFFLES = 9999  # of words over groups, at least; more where more than 500 groups are tested
 FLIPS = 9999
-PARTS = 10  # that a single list is dealt out into, with at least …
-FEWEST_OF_PART = 3  # … so many covered words each
 SPREAD_SHUFFLES = 1999  # of negativities over groups: one test, so that p need not be smaller
 HEADLINE_K = 25  # of the recall in a sentence
 SHOWN = 10  # words of a ranking
@@ -153,13 +151,12 @@ def positions(offered: Sequence[str], attributes: Sequence[str]) -> dict[str, fl
 
 
 def valences(answers: ModelAnswers) -> list[Ints]:
-    """Return 1 for each covered word of a group that is negative, −1 for a positive one, 0 for neither or both."""
-    known = answers.lexicon.words
-    return [valence_of(words, known) for words in answers.profile_words]
+    """Return the valences of each group's covered words."""
+    return [valence_of(words, answers.lexicon.words) for words in answers.profile_words]
 
 
 def valence_of(words: Iterable[str], known: Mapping[str, Collection[str]]) -> Ints:
-    """Return the valence of those words that are known.
+    """Return 1 for each known word that is negative, −1 for a positive one, 0 for neither or both.
 
     >>> valence_of(["mean", "kind", "so"], {"mean": {"negative"}, "kind": {"positive", "joy"}}).tolist()
     [1, -1]
@@ -217,15 +214,15 @@ def _with_distance(negativity: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetitions:
-    """The negativity of every group in each repetition, minus the mean of the groups that are asked alike.
+    """The negativity of every group in each wording of the question, minus the mean of the groups asked alike."""
 
-    A repetition is a wording of the question. A single wording has its list dealt out into parts, word by word:
-    what differs between groups then repeats itself from part to part, and chance does not.
-    """
+    values: Floats  # (groups, wordings); NaN: too few words, or no other group was asked in the same words
+    asked: Ints  # the number of the wording; −1: missing
 
-    values: Floats  # (groups, repetitions); NaN: too few words, or no other group was asked in the same words
-    asked: Ints  # the number of the wording (and part): only groups asked in the same words are compared
-    wordings: int
+    @property
+    def wordings(self) -> int:
+        """How many times a group is asked."""
+        return self.values.shape[1]
 
 
 def repeated_negativity(answers: ModelAnswers) -> Repetitions:
@@ -233,37 +230,29 @@ def repeated_negativity(answers: ModelAnswers) -> Repetitions:
     number = {group: g for g, group in enumerate(answers.groups)}
     templates = [(i, each) for i, each in enumerate(answers.questions) if each.origin == "template"]
     texts = {text: i for i, text in enumerate(dict.fromkeys(each.template for _, each in templates))}
-    of_group = Counter(number[each.group] for _, each in templates)
-    wordings = max(of_group.values(), default=0)
-    parts, fewest = (1, FEWEST_WORDS) if wordings > 1 else (PARTS, FEWEST_OF_PART)
-    values = np.full((len(answers.groups), max(wordings, 1) * parts), np.nan)
-    asked = np.full(values.shape, -1)
-    chosen = answers.attributes.filter(
-        pl.col("group").is_not_null() & (pl.col("after") <= answers.options.profile_k)
-    )
-    lists = dict(chosen.sort("index", "before").group_by("index", maintain_order=True).agg("word").iter_rows())
+    wordings = max(Counter(number[each.group] for _, each in templates).values(), default=0)
+    values, asked = np.full((len(number), wordings), np.nan), np.full((len(number), wordings), -1)
+    used = answers.attributes.filter(pl.col("after") <= answers.options.profile_k)
+    lists = dict(used.group_by("index").agg("word").iter_rows())
     filled: Counter[int] = Counter()
     for index, question in templates:
         g = number[question.group]
         of_words = valence_of(lists.get(index, ()), answers.lexicon.words)
-        for part in range(parts):
-            dealt = of_words[part::parts]
-            if len(dealt) >= fewest:
-                values[g, filled[g]] = dealt.mean()
-                asked[g, filled[g]] = texts[question.template] * parts + part
-            filled[g] += 1
-    return Repetitions(values=_from_the_mean(values, asked), asked=asked, wordings=wordings)
+        if len(of_words) >= FEWEST_WORDS:
+            values[g, filled[g]] = of_words.mean()
+            asked[g, filled[g]] = texts[question.template]
+        filled[g] += 1
+    return repetitions_of(values, asked)
 
 
-def _from_the_mean(values: Floats, asked: Ints) -> Floats:
+def repetitions_of(values: Floats, asked: Ints) -> Repetitions:
+    """Return negativities minus the mean of the groups asked alike; `asked` is −1 where words are too few."""
     out = np.full(values.shape, np.nan)
     for each in np.unique(asked[asked >= 0]):
         cells = asked == each
-        n = int(cells.sum())
-        if n > 1:
-            # a group is a part of the mean: without the factor, products of deviations are too small by 1/n
-            out[cells] = (values[cells] - values[cells].mean()) * np.sqrt(n / (n - 1))
-    return out
+        if cells.sum() > 1:
+            out[cells] = values[cells] - values[cells].mean()
+    return Repetitions(values=out, asked=asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,20 +277,21 @@ def spread_between_groups(repeated: Repetitions, *, rng: np.random.Generator, dr
     0 for a τ² below 0. Interval: bootstrap over groups. p: negativities shuffled over the groups within each
     wording, one-sided.
     """
-    deviations = repeated.values[(~np.isnan(repeated.values)).sum(axis=1) > 1]
-    asked = repeated.asked[(~np.isnan(repeated.values)).sum(axis=1) > 1]
-    groups = len(deviations)
+    several = (~np.isnan(repeated.values)).sum(axis=1) > 1
+    deviations, asked, groups = repeated.values[several], repeated.asked[several], int(several.sum())
     if groups < FEWEST_GROUPS:
         return Spread(estimate=np.nan, low=np.nan, high=np.nan, p=np.nan, groups=groups, detectable=np.nan)
     times = (~np.isnan(deviations)).sum(axis=1)
+    # a group is a part of the mean of those asked alike: that makes products of deviations too small by 1/n
+    alike = np.bincount(asked[~np.isnan(deviations)])
+    deviations = deviations * np.sqrt(alike / np.maximum(alike - 1, 1))[asked]
     known = np.nan_to_num(deviations)
     total, squares = known.sum(axis=1), (known**2).sum(axis=1)
     pairs = times * (times - 1.0)
     of_group = (total**2 - squares) / pairs
     found = cluster_bootstrap(of_group, rng=rng, draws=draws)
 
-    totals = np.zeros((SPREAD_SHUFFLES, groups))
-    drawn_squares = np.zeros_like(totals)
+    totals, drawn_squares = (np.zeros((SPREAD_SHUFFLES, groups)) for _ in range(2))
     for each in np.unique(asked[~np.isnan(deviations)]):
         rows, columns = np.nonzero((asked == each) & ~np.isnan(deviations))
         drawn = rng.permuted(np.tile(deviations[rows, columns], (SPREAD_SHUFFLES, 1)), axis=1)
@@ -309,19 +299,15 @@ def spread_between_groups(repeated: Repetitions, *, rng: np.random.Generator, dr
         drawn_squares[:, rows] += drawn**2
     by_chance = ((totals**2 - drawn_squares) / pairs).mean(axis=1)
     noise = float(((squares - total**2 / times) / (times - 1)).mean())
-    low, high = float(found.low), float(found.high)
+    low, middle, high = (float(np.copysign(abs(x) ** 0.5, x)) for x in (found.low, found.estimate, found.high))
     return Spread(
-        estimate=_signed_root(float(found.estimate)),
-        low=_signed_root(low),
-        high=_signed_root(high),
+        estimate=middle,
+        low=low,
+        high=high,
         p=float(((by_chance >= of_group.mean() - 1e-12).sum() + 1) / (SPREAD_SHUFFLES + 1)),
         groups=groups,
         detectable=detectable_spread(noise, times=float(times.mean()), groups=groups),
     )
-
-
-def _signed_root(square: float) -> float:
-    return float(np.sign(square) * np.sqrt(abs(square)))
 
 
 def detectable_spread(noise: float, *, times: float, groups: int) -> float:
@@ -341,6 +327,27 @@ def detectable_spread(noise: float, *, times: float, groups: int) -> float:
         return float("nan")
     c = 2 * z**2 * noise**2 / (times * (times - 1) * groups)
     return float(np.sqrt((b + np.sqrt(b**2 + 4 * a * c)) / (2 * a)))
+
+
+def group_differences(repeated: Repetitions) -> Numbers:
+    r"""Return the mean deviation of each group over the wordings, with Student's intervals and p.
+
+    .. math:: \bar d_g \pm t \sqrt{\max(s^2, s_g^2) / T}
+
+    with the variance from wording to wording s² of all groups and s_g² of the group's own: one alone would call
+    groups whose lists vary more than others too often, or hardly ever call any. NaN for fewer than two wordings.
+    """
+    times = (~np.isnan(repeated.values)).sum(axis=1)
+    mean = present_mean(repeated.values, axis=1)
+    squares = np.nansum((repeated.values - mean[:, None]) ** 2, axis=1)
+    own = np.divide(squares, times - 1, out=np.full(len(times), np.nan), where=times > 1)
+    freedom = int((times - 1).clip(0).sum())
+    pooled = squares.sum() / freedom if freedom else np.nan
+    error = np.sqrt(np.maximum(own, pooled) / np.maximum(times, 1))
+    half = stats.t.ppf(0.975, max(freedom, 1)) * error
+    with np.errstate(invalid="ignore", divide="ignore"):  # lists that never vary: 0/0 is no evidence
+        p = 2 * stats.t.sf(np.abs(mean) / error, max(freedom, 1))
+    return Numbers(estimate=mean, low=mean - half, high=mean + half, p=p, n=times)
 
 
 def category_difference(repeated: Repetitions, members: Ints, *, rng: np.random.Generator, draws: int) -> Numbers:

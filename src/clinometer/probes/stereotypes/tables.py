@@ -28,6 +28,7 @@ from clinometer.probes.stereotypes.measures import (
     Tuning,
     category_difference,
     compare_models,
+    group_differences,
     group_negativity,
     human_ranks,
     mean_over_groups,
@@ -59,12 +60,15 @@ def all_rows(
     without human stereotypes, no similarity of a single model, no shift without a tuned one. A model's tables
     share its random numbers, so that their order here is a part of the result.
     """
+    repeated = [repeated_negativity(each) for each in judged]
     rows = {
         "ranking": [row for each in answers for row in _ranking(each)],
         "unique_attributes": [row for each in answers for row in _unique_attributes(each)],
         "category_emotions": [row for each in judged for row in _category_emotions(each)],
         "emotions": [row for each in judged for row in _emotions(each)],
-        "negativity": [row for each in judged for row in _negativity(each)],
+        "negativity": [
+            row for each, again in zip(judged, repeated, strict=True) for row in _negativity(each, again)
+        ],
         "coverage": [row for each in answers for row in _coverage(each)],
     }
     if len(human):
@@ -80,8 +84,9 @@ def all_rows(
         rows["shift_mean"] = list(_shift_mean(tunings, compared, judged[0]))
     rows["negativity_change"] = _negativity_change(judged, tunings)
     rows["attribute_shift"] = list(_attribute_shift(judged, tunings))
-    repeated = [repeated_negativity(each) for each in judged]
-    rows["spread"] = [_spread(each, again) for each, again in zip(judged, repeated, strict=True)]
+    rows["spread"] = [
+        _spread(each, again) for each, again in zip(judged, repeated, strict=True) if again.wordings > 1
+    ]
     rows["category_negativity"] = [
         row
         for each, again in zip(judged, repeated, strict=True)
@@ -195,8 +200,11 @@ def _emotions(answers: ModelAnswers) -> Iterator[Finding]:
             yield numbers.finding((g, e), labels)
 
 
-def _negativity(answers: ModelAnswers) -> list[Finding]:
-    """Return the rows, the most negative group of a category first."""
+def _negativity(answers: ModelAnswers, repeated: Repetitions) -> list[Finding]:
+    """Return the rows, the most negative group of a category first.
+
+    One wording has no repetitions but its words: these are then taken for independent draws.
+    """
     of_groups = valences(answers)
     n = answers.covered
     negative, positive = (np.array([(each == sign).sum() for each in of_groups]) for sign in (1, -1))
@@ -210,6 +218,8 @@ def _negativity(answers: ModelAnswers) -> list[Finding]:
         p=shuffle_p(of_groups, centre, rng=answers.rng, shuffles=max(SHUFFLES, 20 * len(of_groups))),
         n=n,
     )
+    if repeated.wordings > 1:
+        numbers = replace(group_differences(repeated), n=n)
     rows = []
     for g, group in enumerate(answers.groups):
         labels: dict[str, Label] = {"model": answers.model, "category": group.category, "group": group.name}
