@@ -3,8 +3,8 @@
     python simulations/stereotypes.py [SEEDS]
 
 Lists are drawn, not asked of a model: 60 words for each of 90 groups in three categories and each wording, a third
-of them negative and a third positive. Every list varies by itself, whatever the group. The planted leans are of the
-size that the audit states as detectable for the even hand of the same seed.
+of them negative and a third positive. Every list varies by itself, whatever the group. The planted leans are of
+the size that the audit states as detectable for the even hand of the same seed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from clinometer.probes.stereotypes.measures import (
     repetitions_of,
     spread_between_groups,
 )
+from clinometer.probes.stereotypes.tables import category_detectable
 from clinometer.stats import detectable_from_interval
 from clinometer.types import Finding
 
@@ -60,7 +61,7 @@ def category_rows(words: np.ndarray, rng: np.random.Generator) -> list[tuple[Fin
         category_difference(again, np.arange(c * size, (c + 1) * size), rng=rng, draws=999).finding((), {})
         for c in range(CATEGORIES)
     ]
-    return [(row, detectable_from_interval(row.low, row.high, tests=CATEGORIES)) for row in with_q(rows)]
+    return [(row, category_detectable(row, tests=CATEGORIES)) for row in with_q(rows)]
 
 
 def group_rows(words: np.ndarray) -> list[tuple[Finding, float]]:

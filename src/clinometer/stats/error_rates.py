@@ -87,7 +87,8 @@ def detectable_from_interval(
         s = (high − low) / 2 z_{(1+level)/2},   MDE = (z_{1−α/2m} + z_power) · s
 
     for one lean among m tests that are corrected together (Benjamini and Hochberg's first step is Bonferroni's).
-    With degrees of freedom, quantiles are Student's: far tails of few units are long. NaN without an interval, and for one of width 0.
+    With degrees of freedom, quantiles are Student's: far tails of few units are long. NaN without an
+    interval, and for one of width 0.
 
     With an interval of ±1.96 standard errors and one test it is the usual 2.80 of them:
 

@@ -229,7 +229,9 @@ def repeated_negativity(answers: ModelAnswers) -> Repetitions:
     """Return the negativity of each group's list, wording by wording."""
     number = {group: g for g, group in enumerate(answers.groups)}
     templates = [(i, each) for i, each in enumerate(answers.questions) if each.origin == "template"]
-    texts = {text: i for i, text in enumerate(dict.fromkeys(each.template for _, each in templates))}
+    # countries and people share one template, but not the others: they are two populations in it as well
+    kinds = dict.fromkeys((each.template, each.group.kind) for _, each in templates)
+    wording = {kind: i for i, kind in enumerate(kinds)}
     wordings = max(Counter(number[each.group] for _, each in templates).values(), default=0)
     values, asked = np.full((len(number), wordings), np.nan), np.full((len(number), wordings), -1)
     used = answers.attributes.filter(pl.col("after") <= answers.options.profile_k)
@@ -240,7 +242,7 @@ def repeated_negativity(answers: ModelAnswers) -> Repetitions:
         of_words = valence_of(lists.get(index, ()), answers.lexicon.words)
         if len(of_words) >= FEWEST_WORDS:
             values[g, filled[g]] = of_words.mean()
-            asked[g, filled[g]] = texts[question.template]
+            asked[g, filled[g]] = wording[question.template, question.group.kind]
         filled[g] += 1
     return repetitions_of(values, asked)
 

@@ -255,9 +255,14 @@ def _category_negativity(answers: ModelAnswers, repeated: Repetitions) -> list[F
         rows.append(numbers.finding((), {"model": answers.model, "category": category}))
     tests = sum(not math.isnan(row.p) for row in rows)
     return [
-        replace(row, labels={**row.labels, "detectable": detectable_from_interval(row.low, row.high, tests=tests)})
+        replace(row, labels={**row.labels, "detectable": category_detectable(row, tests=tests)})
         for row in with_q(rows)
     ]
+
+
+def category_detectable(row: Finding, *, tests: int) -> float:
+    """Return the difference that is found four times in five; the smaller side, the category, limits it."""
+    return detectable_from_interval(row.low, row.high, tests=max(tests, 1), freedom=max(row.n - 1, 1))
 
 
 def _chosen_emotions(judged: Sequence[ModelAnswers], rows: dict[str, list[Finding]]) -> list[Finding]:
