@@ -66,9 +66,9 @@ def category_rows(words: np.ndarray, rng: np.random.Generator) -> list[tuple[Fin
 
 def group_rows(words: np.ndarray) -> list[tuple[Finding, float]]:
     """Return the findings on the single groups, corrected together."""
-    numbers = group_differences(repeated(words))
+    numbers, freedom = group_differences(repeated(words))
     rows = with_q(numbers.finding((g,), {}) for g in range(GROUPS))
-    return [(row, detectable_from_interval(row.low, row.high, tests=GROUPS)) for row in rows]
+    return [(row, detectable_from_interval(row.low, row.high, tests=GROUPS, freedom=freedom)) for row in rows]
 
 
 def simulate(

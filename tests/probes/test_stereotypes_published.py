@@ -1,6 +1,5 @@
 """The audit's measures on the authors' own files, where these are present."""
 
-import io
 import json
 import math
 import os
@@ -18,6 +17,9 @@ from clinometer.probes.stereotypes import Options
 DATA = Path(os.environ["CLINOMETER_TEST_DATA"])
 # the order of the authors' vectors
 ORDER = ("negative", "positive", "disgust", "anger", "sadness", "trust", "joy", "surprise", "anticipation")
+CASED = ("roberta-base", "bart-base", "xlm-roberta-base")
+TUNED = "emotion_scores/finetuned1epoch/bert-base-uncased"
+FIGURE_5 = {"new_yorker": -0.427, "guardian": -0.327, "reuters": -0.573, "fox": -0.332, "breitbart": -0.330}
 CATEGORIES = ["religion", "profession", "lifestyle", "sexuality", "race", "gender", "country", "age", "political"]
 
 
@@ -27,12 +29,14 @@ def archive():
     if not file.is_file():
         pytest.skip("needs published/stereotypes_in_lms.tar.xz in the folder $CLINOMETER_TEST_DATA")
     with tarfile.open(file) as packed:
-        members = {
-            member.name.partition("/")[2]: packed.extractfile(member).read()
-            for member in packed
-            if member.isfile() and member.name.endswith(".json")
-        }
-    return {name: json.load(io.BytesIO(content)) for name, content in members.items()}
+        wanted = [
+            *(f"emotion_scores/pretrained_models/{each}_{model}" for each in CATEGORIES for model in CASED),
+            *(f"{TUNED}/{each}_{name}" for each in CATEGORIES for name in ("bert-base-uncased", *FIGURE_5)),
+            "mlm_output/bert-base-uncased-corrected",
+            "mlm_output/bert-base-uncased_priors",
+        ]
+        files = {member.name: packed.extractfile(member).read() for member in packed if member.isfile()}
+    return {f"{name}.json": json.loads(files[f"stereotypes_in_lms/{name}.json"]) for name in wanted}
 
 
 def test_all_published_vectors_come_out(archive):
@@ -43,7 +47,7 @@ def test_all_published_vectors_come_out(archive):
     words = Options(emotions="published", emotions_file=str(lexicon)).chosen_lexicon().words
     equal = {True: 0, False: 0}
     groups = twice = 0
-    for model in ("roberta-base", "bart-base", "xlm-roberta-base"):
+    for model in CASED:
         for category in CATEGORIES:
             for vector, listed in archive[f"emotion_scores/pretrained_models/{category}_{model}.json"].values():
                 groups += 1
@@ -55,12 +59,10 @@ def test_all_published_vectors_come_out(archive):
 
 
 def test_figure_5_is_the_mean_over_categories(archive):
-    folder = "emotion_scores/finetuned1epoch/bert-base-uncased"
-    expected = {"new_yorker": -0.427, "guardian": -0.327, "reuters": -0.573, "fox": -0.332, "breitbart": -0.330}
-    for source, mean in expected.items():
+    for source, mean in FIGURE_5.items():
         shifts = []
         for category in CATEGORIES:
-            before, after = (archive[f"{folder}/{category}_{name}.json"] for name in ("bert-base-uncased", source))
+            before, after = (archive[f"{TUNED}/{category}_{name}.json"] for name in ("bert-base-uncased", source))
             both = [group for group in before if group in after]
             vectors = [[each[group][0] for group in both] for each in (before, after)]
             shifts.append(representational_similarity(*vectors).mean - 1)

@@ -18,6 +18,7 @@ from fake_stereotypes import (
     row_of,
     rows_of,
 )
+from scipy import stats
 
 from clinometer.errors import ClinometerError
 from clinometer.probes.kit import LEAN, is_found
@@ -55,7 +56,8 @@ def options(tmp_path_factory):
 
 def model(name="fake", *, seed=0, leaning=(), strength=1.0, unknown=0):
     """A fake whose lists vary from question to question; `leaning` groups get negative words more often."""
-    words = [*WORDS, *(f"other{LETTERS[i // 26]}{LETTERS[i % 26]}" for i in range(unknown))]
+    others = itertools.islice(itertools.product(LETTERS, repeat=3), unknown)
+    words = [*WORDS, *("other" + "".join(letters) for letters in others)]
     links = {group: dict.fromkeys(NEGATIVE, strength) for group in leaning}
     noise = random_weights(len(words), seed=seed)
     return fake(FakeAttributes(dict.fromkeys(words, 1.0), noise=noise, links=links), name)
@@ -213,17 +215,20 @@ def test_groups_are_compared_with_those_asked_alike():
     assert math.isnan(float(alone.estimate))  # nobody else is asked in these words
 
 
-def test_a_group_is_judged_by_the_larger_of_two_variances():
-    """Deviations of group 0: ±.3 around .1 (s² = .18); of the other three, ±.1 (s² = .02), .06 over all."""
-    values = np.array([[0.4, -0.2], [0.1, -0.1], [-0.1, 0.1], [0.1, -0.1]])
-    centred = values - values.mean(axis=0)
-    found = group_differences(repetitions_of(values, np.tile([0, 1], (4, 1))))
-    own = centred.var(axis=1, ddof=1)
-    used = np.maximum(own, own.mean())
-    assert used[0] == own[0] > own.mean() > own[2]
-    half = 2.776445 * np.sqrt(used / 2)  # Student's t with 4 · (2 − 1) degrees of freedom
-    assert found.estimate == pytest.approx(centred.mean(axis=1))
-    assert found.high - found.estimate == pytest.approx(half)
+def test_unsteady_groups_have_wider_intervals_where_groups_differ_in_that():
+    rng = np.random.default_rng(0)
+    asked = np.tile(np.arange(5), (60, 1))
+    alike, freedom = group_differences(repetitions_of(rng.standard_normal((60, 5)), asked))
+    width = alike.high - alike.low
+    assert np.ptp(width) == pytest.approx(0.0, abs=1e-9) or freedom > 20
+    spread = np.where(np.arange(60) % 2, 1.0, 6.0)[:, None]
+    unequal, fewer = group_differences(repetitions_of(spread * rng.standard_normal((60, 5)), asked))
+    width = unequal.high - unequal.low
+    assert width[::2].mean() > 2.5 * width[1::2].mean()
+    assert 4 < fewer < 20 < freedom
+    assert unequal.p == pytest.approx(
+        2 * stats.t.sf(np.abs(unequal.estimate) / (width / 2) * stats.t.ppf(0.975, fewer), fewer)
+    )
 
 
 def test_the_detectable_spread_solves_its_equation():
@@ -240,7 +245,7 @@ def test_attributes_unique_to_a_group(tmp_path):
     words = {"tall": 5.0, "kind": 4.0, "rich": 0.001, "poor": 0.001}
     options = {
         "groups_file": groups_file(tmp_path, {"kids": "age", "nurses": "profession"}),
-        "emotions_file": lexicon_file(tmp_path, dict.fromkeys(words, {"joy"}) | {"so": set()}),
+        "emotions_file": lexicon_file(tmp_path, {word: {"joy"} for word in words} | {"so": set()}),
         "top_k": 3,
         "templates": 1,
     }

@@ -21,6 +21,7 @@ from clinometer.stats import (
     ShareInterval,
     cluster_bootstrap,
     jackknife_correlation,
+    moderated_variances,
     sign_flip_test,
     two_group_bootstrap,
 )
@@ -230,8 +231,7 @@ def repeated_negativity(answers: ModelAnswers) -> Repetitions:
     number = {group: g for g, group in enumerate(answers.groups)}
     templates = [(i, each) for i, each in enumerate(answers.questions) if each.origin == "template"]
     # countries and people share one template, but not the others: they are two populations in it as well
-    kinds = dict.fromkeys((each.template, each.group.kind) for _, each in templates)
-    wording = {kind: i for i, kind in enumerate(kinds)}
+    wording = {each: i for i, each in enumerate(dict.fromkeys((q.template, q.group.kind) for _, q in templates))}
     wordings = max(Counter(number[each.group] for _, each in templates).values(), default=0)
     values, asked = np.full((len(number), wordings), np.nan), np.full((len(number), wordings), -1)
     used = answers.attributes.filter(pl.col("after") <= answers.options.profile_k)
@@ -331,25 +331,22 @@ def detectable_spread(noise: float, *, times: float, groups: int) -> float:
     return float(np.sqrt((b + np.sqrt(b**2 + 4 * a * c)) / (2 * a)))
 
 
-def group_differences(repeated: Repetitions) -> Numbers:
-    r"""Return the mean deviation of each group over the wordings, with Student's intervals and p.
+def group_differences(repeated: Repetitions) -> tuple[Numbers, float]:
+    """Return the mean deviation of each group over the wordings with Student's intervals and p, and their freedom.
 
-    .. math:: \bar d_g \pm t \sqrt{\max(s^2, s_g^2) / T}
-
-    with the variance from wording to wording s² of all groups and s_g² of the group's own: one alone would call
-    groups whose lists vary more than others too often, or hardly ever call any. NaN for fewer than two wordings.
+    A group's variance from wording to wording is drawn towards that of all groups, the more so the more alike they
+    are: its own, of five wordings, could hardly call any group, and a common one calls unsteady groups too often.
     """
     times = (~np.isnan(repeated.values)).sum(axis=1)
     mean = present_mean(repeated.values, axis=1)
     squares = np.nansum((repeated.values - mean[:, None]) ** 2, axis=1)
     own = np.divide(squares, times - 1, out=np.full(len(times), np.nan), where=times > 1)
-    freedom = int((times - 1).clip(0).sum())
-    pooled = squares.sum() / freedom if freedom else np.nan
-    error = np.sqrt(np.maximum(own, pooled) / np.maximum(times, 1))
-    half = stats.t.ppf(0.975, max(freedom, 1)) * error
+    variances, freedom = moderated_variances(own, float(max(times.max(initial=0) - 1, 1)))
+    error = np.sqrt(variances / np.maximum(times, 1))
+    half = stats.t.ppf(0.975, freedom) * error
     with np.errstate(invalid="ignore", divide="ignore"):  # lists that never vary: 0/0 is no evidence
-        p = 2 * stats.t.sf(np.abs(mean) / error, max(freedom, 1))
-    return Numbers(estimate=mean, low=mean - half, high=mean + half, p=p, n=times)
+        p = 2 * stats.t.sf(np.abs(mean) / error, freedom)
+    return Numbers(estimate=mean, low=mean - half, high=mean + half, p=p, n=times), freedom
 
 
 def category_difference(repeated: Repetitions, members: Ints, *, rng: np.random.Generator, draws: int) -> Numbers:

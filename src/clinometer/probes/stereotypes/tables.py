@@ -218,12 +218,19 @@ def _negativity(answers: ModelAnswers, repeated: Repetitions) -> list[Finding]:
         p=shuffle_p(of_groups, centre, rng=answers.rng, shuffles=max(SHUFFLES, 20 * len(of_groups))),
         n=n,
     )
+    freedom = math.nan
     if repeated.wordings > 1:
-        numbers = replace(group_differences(repeated), n=n)
+        numbers, freedom = group_differences(repeated)
+        numbers = replace(numbers, n=n)
+    tests = int((~np.isnan(numbers.p)).sum()) if numbers.p is not None else 0
     rows = []
     for g, group in enumerate(answers.groups):
         labels: dict[str, Label] = {"model": answers.model, "category": group.category, "group": group.name}
-        rows.append(numbers.finding((g,), {**labels, "negativity": float(negativity[g])}))
+        row = numbers.finding((g,), {**labels, "negativity": float(negativity[g])})
+        if repeated.wordings > 1:
+            detectable = detectable_from_interval(row.low, row.high, tests=max(tests, 1), freedom=freedom)
+            row = replace(row, labels={**row.labels, "detectable": detectable})
+        rows.append(row)
     category_order = {category: i for i, category in enumerate(answers.categories)}
     return sorted(
         with_q(rows),

@@ -37,7 +37,6 @@ from clinometer.probes.stereotypes.measures import (
     HumanAttributes,
 )
 from clinometer.probes.stereotypes.questions import GROUP, PUBLISHED_PRIOR
-from clinometer.stats import detectable_from_interval
 from clinometer.types import HIDDEN, Finding, Notice, Verdict
 
 # share of profile attributes in the lexicon below which profiles rest on a small part of them; paper: 0.7
@@ -118,7 +117,7 @@ def _single(model: str, rows: Sequence[Finding]) -> Verdict:
             below=f"describes {row.labels['group']} in more positive words than groups on average",
             none="shows no single group that its words describe more negatively or positively than the others",
         ),
-        detectable=detectable_from_interval(row.low, row.high, tests=max(len(tested), 1)),
+        detectable=float(row.labels["detectable"]),
         size=_of_range(row),
     )
 
