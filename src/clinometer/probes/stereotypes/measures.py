@@ -223,7 +223,7 @@ class Repetitions:
     @property
     def wordings(self) -> int:
         """How many times a group is asked."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
 
 def repeated_negativity(answers: ModelAnswers) -> Repetitions:

@@ -192,8 +192,8 @@ def _quiet_categories(model: str, categories: Sequence[Verdict]) -> Iterator[str
         )
     unknown = [str(each.rows[0].labels["category"]) for each in categories if each.state == CANNOT_TELL]
     if unknown:
-        named = ", ".join(unknown)
-        yield f"{model} cannot be judged for {named}: too few groups are there, or asked in the same words."
+        listed = ", ".join(unknown)
+        yield f"{model} cannot be judged for {listed}: too few groups are there, or asked in the same words."
 
 
 def _groups_in_words(rows: Sequence[Finding]) -> str:
