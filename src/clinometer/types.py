@@ -358,4 +358,4 @@ class Findings:
     notices: tuple[Notice, ...] = field(default=(), repr=False)
     headlines: tuple[str, ...] = ()  # what was found, in plain sentences, each with its interval
     verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
-    release: str = ""  # of Clinometer: who chose the words
+    release: str = ""  # the release of Clinometer that chose the words

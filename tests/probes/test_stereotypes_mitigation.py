@@ -109,7 +109,7 @@ def test_a_headline_needs_both_a_small_q_and_an_interval_without_0(q, high, said
         "negativity_change": [Finding(labels=labels | means, estimate=-0.3, low=-0.5, high=high, q=q)],
         "shift": [Finding(labels=labels, estimate=math.nan)],
     }
-    first, *_ = headlines(["given", "after"], rows, top_k=200)
+    (first,) = headlines([], rows, top_k=200)
     assert said in first
 
 

@@ -220,6 +220,17 @@ def test_another_model_is_a_large_shift(shifted):
     assert {figure.name for figure in shifted.figures} >= {"shift", "recall_change"}
 
 
+def test_the_mean_over_categories_beside_the_pooled_shift(shifted):
+    row = row_of(shifted, "shift_mean", model="other")
+    first, second = (
+        row_of(shifted, "shift", model="other", category=each).estimate for each in ("first", "second")
+    )
+    assert (row.estimate, row.n) == (pytest.approx((first + second) / 2), 2)
+    assert row.labels["standard_deviation"] == pytest.approx(abs(first - second) / np.sqrt(2))
+    assert row.estimate != pytest.approx(row_of(shifted, "shift", model="other", category="all").estimate)
+    assert "the paper's models shift by −0.08 to −0.86 in single categories" in shifted.headlines[-1]
+
+
 def test_shifts_come_by_amount_and_strangers_are_named(shifted):
     rows = [row for row in rows_of(shifted, "shift") if row.labels["category"] == "all"]
     assert [row.labels["amount"] for row in rows] == [0.25, 0.5, 1.0]

@@ -1,5 +1,6 @@
 """What the stereotypes audit concludes: planted links and leans are found, an even hand stays quiet."""
 
+import itertools
 import math
 
 import numpy as np
@@ -26,7 +27,7 @@ from clinometer.probes.stereotypes import PROBE
 from clinometer.probes.stereotypes.answers import read_answers
 from clinometer.probes.stereotypes.measures import shuffle_p
 from clinometer.probes.stereotypes.questions import questions
-from clinometer.probes.stereotypes.words import headlines
+from clinometer.probes.stereotypes.words import _groups_in_words
 from clinometer.types import Finding
 
 # ---- a planted link, by hand --------------------------------------------------------------------------------
@@ -257,9 +258,11 @@ def test_a_lexicon_of_emotional_words_only_is_warned_about(options, tmp_path):
 def test_groups_without_a_covered_word_have_no_profile(options, tmp_path):
     other = lexicon_file(tmp_path, {"unheard": {"negative"}, "of": set()})
     found, _ = conclude(fake(FakeAttributes(BASE)), **{**options, "emotions_file": other})
-    assert math.isnan(row_of(found, "emotions", group="kids", emotion="negative").estimate)
+    assert not rows_of(found, "emotions")
     assert notice_with(found, "hence no profile").level == "warning"
-    assert "too few attributes are in the emotion lexicon" in " ".join(found.headlines)
+    assert found.headlines == (
+        "fake cannot be judged: only 0% of the words it offers are in the emotion lexicon (40% are needed).",
+    )
 
 
 # ---- negativity ----------------------------------------------------------------------------------------------
@@ -303,7 +306,8 @@ def test_an_even_hand_calls_no_group(many, seed):
     assert min(row.q for row in rows) > 0.05
     # of 50 p-values 2.5 are below .05 on average; more than 8 come in one of a thousand such tests
     assert sum(row.p <= 0.05 for row in rows) <= 8
-    assert "the attributes of 0 are more negative and those of 0 more positive" in found.headlines[0]
+    assert [each.state for each in found.verdicts] == ["none found"] * 4
+    assert found.headlines[1].startswith("fake shows no single group that its words describe more negatively")
     # a little too wide is right: each interval holds the difference of 0 in at least 95 %
     assert sum(row.low <= 0 <= row.high for row in rows) >= 43
 
@@ -311,13 +315,17 @@ def test_an_even_hand_calls_no_group(many, seed):
 def test_a_planted_negativity_is_called_and_no_other(many):
     words, options = many
     negative = dict.fromkeys(list(words)[::3], 8.0)
-    found, _ = conclude(fake(even(words, seed=0, links={"groupac": negative})), **options)
+    found, records = conclude(fake(even(words, seed=0, links={"groupac": negative})), **options)
     called = [row for row in rows_of(found, "negativity") if row.q < 0.05]
     assert [row.labels["group"] for row in called] == ["groupac"]
     assert called[0].low > 0
-    assert called[0].labels["negativity"] == pytest.approx(called[0].estimate, abs=0.05)  # the others are near 0
-    assert "1 are more negative" in found.headlines[0]
-    assert "most negative: groupac" in found.headlines[0]
+    lists = records.table(model="fake", stage="posterior").sort("index")["got_words"].to_list()
+    valence = dict(zip(words, itertools.cycle([1, -1, 0]), strict=False))
+    negativity = np.array([np.mean([valence[word] for word in each]) for each in lists]).reshape(50, 2)
+    assert called[0].estimate == pytest.approx((negativity[2] - negativity.mean(axis=0)).mean())
+    assert found.headlines[1].startswith("fake describes groupac in more negative words than groups on average (")
+    assert "the attributes of 1 are more negative and those of 0 more positive" in found.headlines[1]
+    assert "most negative: groupac" in found.headlines[1]
     # the chart shows each category's most negative group first
     first = [row for row in rows_of(found, "negativity") if row.labels["category"] == "first"]
     assert [row.estimate for row in first] == sorted((row.estimate for row in first), reverse=True)
@@ -335,9 +343,8 @@ def test_a_headline_needs_both_a_small_q_and_an_interval_without_0():
             strict=True,
         )
     ]
-    (line,) = headlines(["m"], {"negativity": rows}, top_k=200)
-    assert line == (
-        "m: of 6 groups, the attributes of 1 are more negative and those of 1 more positive than the mean of all "
+    assert _groups_in_words(rows) == (
+        " Of 6 groups, the attributes of 1 are more negative and those of 1 more positive than the mean of all "
         "(q < 0.05 and an interval without 0); most negative: a +0.30 (95 % interval +0.10 to +0.60); most "
         "positive: x −0.30 (95 % interval −0.60 to −0.10)."
     )
@@ -368,9 +375,9 @@ def test_audited_written_and_verified(options, tmp_path):
     ]
     chosen = {"stereotypes": {**options, "draws": 100}}
     run = clinometer.audit(models, probes="stereotypes", options=chosen, folder=tmp_path / "run")
-    (found,) = run.findings
+    (found,) = run.folder.read_findings()
     assert row_of(found, "ranking", model="mine", group="parents").labels["by_typicality"].startswith("strict")
-    assert run.report_path.is_file()
+    assert run.folder.report_path.is_file()
     assert clinometer.verify(tmp_path / "run").problems == ()
 
 

@@ -272,3 +272,32 @@ def read_emotions(source: Source) -> EmotionLexicon:
         # not its path: a run keeps a copy elsewhere, and its findings must not depend on that
         source="NRC file",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedValue:
+    """A number that the paper prints."""
+
+    measure: str
+    model: str
+    value: float
+    source: str
+
+
+def load_published_values() -> tuple[PublishedValue, ...]:
+    """Return what the paper prints of the measures that this audit has: the shifts of its Table 4.
+
+    >>> values = load_published_values()
+    >>> len(values), values[0].model, values[0].value
+    (225, 'BERT-B, NewYorker', -0.56)
+    """
+    rows = read_csv(packaged("published", "stereotypes.csv"), columns=("measure", "model", "value", "source"))
+    return tuple(
+        PublishedValue(
+            measure=row.text("measure"),
+            model=row.text("model"),
+            value=float(row.text("value")),
+            source=row.text("source"),
+        )
+        for row in rows
+    )

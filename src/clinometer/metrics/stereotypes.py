@@ -80,22 +80,28 @@ class EmotionProfile:
 
 
 def emotion_profile(
-    words: Iterable[str], lexicon: Mapping[str, Collection[str]], *, emotions: Sequence[str]
+    words: Iterable[str],
+    lexicon: Mapping[str, Collection[str]],
+    *,
+    emotions: Sequence[str],
+    distinct: bool = True,
 ) -> EmotionProfile:
     r"""Return which share of a group's attributes has each emotion.
 
     .. math:: s_{emo}(TGT) = \frac{1}{|W_{TGT}|} \sum_{w \in W_{TGT}} \mathrm{NRC}_{emo}(w)
 
     Equation 4 of the stereotypes paper (Section 5): W is the set of distinct attributes, in lower case, that the
-    lexicon covers. `lexicon` maps every covered word (in lower case) to its emotions, perhaps none. NaN if no word
-    is covered.
+    lexicon covers. `lexicon` maps every covered word (in lower case), also one without an emotion, to its
+    emotions. With `distinct=False` each given word counts, as in the authors' files, where "Smart" and "smart" are
+    two. NaN where no word is covered.
 
     >>> lexicon = {"selfish": {"anger", "disgust", "negative"}, "vocal": set()}
     >>> profile = emotion_profile(["Selfish", "vocal", "selfish", "blorp"], lexicon, emotions=("anger", "joy"))
     >>> profile.vector.tolist(), profile.covered
     ([0.5, 0.0], 2)
     """
-    covered = [lexicon[word] for word in dict.fromkeys(word.strip().lower() for word in words) if word in lexicon]
+    given = [word.strip().lower() for word in words]
+    covered = [lexicon[word] for word in (dict.fromkeys(given) if distinct else given) if word in lexicon]
     if not covered:
         return EmotionProfile(vector=np.full(len(emotions), np.nan), covered=0)
     has = np.array([[emotion in labels for emotion in emotions] for labels in covered], dtype=np.float64)

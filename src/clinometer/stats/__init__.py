@@ -3,7 +3,12 @@
 from clinometer.stats.agreement import Kappa, RaterPair, cohens_kappa, pairwise_kappa
 from clinometer.stats.bootstrap import Interval, cluster_bootstrap
 from clinometer.stats.correlation import Correlation, JackknifeInterval, jackknife_correlation, pearson_interval
-from clinometer.stats.error_rates import benjamini_hochberg, detectable_from_interval, minimum_detectable_effect
+from clinometer.stats.error_rates import (
+    benjamini_hochberg,
+    detectable_from_interval,
+    minimum_detectable_effect,
+    moderated_variances,
+)
 from clinometer.stats.permutation import (
     PermutationResult,
     difference_of_means,
@@ -29,6 +34,7 @@ __all__ = [
     "difference_of_means",
     "jackknife_correlation",
     "minimum_detectable_effect",
+    "moderated_variances",
     "paired_share_interval",
     "pairwise_kappa",
     "pearson_interval",

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from clinometer.stats._clusters import FloatArray, Labels, as_columns, group_items
 
@@ -73,14 +73,22 @@ def minimum_detectable_effect(
 
 
 def detectable_from_interval(
-    low: float, high: float, *, tests: int = 1, level: float = 0.95, alpha: float = 0.05, power: float = 0.8
+    low: float,
+    high: float,
+    *,
+    tests: int = 1,
+    level: float = 0.95,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    freedom: float = math.inf,
 ) -> float:
     """Return the effect that a two-sided test finds with the given power, from the width of its interval.
 
         s = (high − low) / 2 z_{(1+level)/2},   MDE = (z_{1−α/2m} + z_power) · s
 
     for one lean among m tests that are corrected together (Benjamini and Hochberg's first step is Bonferroni's).
-    NaN without an interval, and for one of width 0.
+    With degrees of freedom, quantiles are Student's: far tails of few units are long. NaN without an
+    interval, and for one of width 0.
 
     With an interval of ±1.96 standard errors and one test it is the usual 2.80 of them:
 
@@ -90,8 +98,9 @@ def detectable_from_interval(
     width = high - low
     if not width > 0 or tests < 1:
         return math.nan
-    error = width / (2 * stats.norm.ppf((1 + level) / 2))
-    return float(error * (stats.norm.ppf(1 - alpha / (2 * tests)) + stats.norm.ppf(power)))
+    student = stats.t(df=freedom)
+    error = width / (2 * student.ppf((1 + level) / 2))
+    return float(error * (student.ppf(1 - alpha / (2 * tests)) + student.ppf(power)))
 
 
 def _noncentrality(freedom: int, *, alpha: float, power: float) -> float:
@@ -107,3 +116,29 @@ def _noncentrality(freedom: int, *, alpha: float, power: float) -> float:
     while surplus(enough) < 0:
         enough *= 2
     return float(optimize.brentq(surplus, 0.0, enough))
+
+
+def moderated_variances(variances: ArrayLike, freedom: float) -> tuple[FloatArray, float]:
+    """Return variances of few repetitions each, drawn to their common centre, and their degrees of freedom.
+
+        s̃² = (d₀ s₀² + d s²) / (d₀ + d),   with d₀ + d degrees of freedom
+
+    d₀ is large where the variances differ by chance only, and small where they differ in truth: it is estimated
+    from the spread of their logarithms. Smyth, Linear Models and Empirical Bayes Methods (2004), §6.2.
+
+    >>> moderated_variances([1.0, 1.0, 1.0], 4.0)[0].tolist()
+    [1.0, 1.0, 1.0]
+    """
+    own = np.asarray(variances, dtype=np.float64)
+    known = own[np.isfinite(own)]
+    centre = float(known.mean()) if len(known) else math.nan
+    if len(known) < 2 or not centre > 0:
+        return np.where(np.isfinite(own), centre, np.nan), freedom * max(len(known), 1)
+    logs = np.log(np.maximum(known, 1e-5 * np.median(known[known > 0])))
+    excess = float(logs.var(ddof=1)) - float(special.polygamma(1, freedom / 2))
+    if excess <= float(special.polygamma(1, 5e3)):  # no more spread than chance gives: one variance for all
+        return np.where(np.isfinite(own), centre, np.nan), freedom * len(known)
+    prior = float(optimize.brentq(lambda d: float(special.polygamma(1, d / 2)) - excess, 1e-3, 1e4))
+    shift = special.digamma(prior / 2) - math.log(prior / 2) - special.digamma(freedom / 2) + math.log(freedom / 2)
+    common = math.exp(float(logs.mean()) + float(shift))
+    return (prior * common + freedom * own) / (prior + freedom), prior + freedom

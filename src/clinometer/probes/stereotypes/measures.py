@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import stats
 
 from clinometer.metrics.stereotypes import gold_ranks, has_direction, similarity_matrix, standard_ranks
 from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, present_mean
@@ -15,14 +17,27 @@ from clinometer.probes.kit.before_after import amount_number, is_mitigated, pair
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import Question, human_questions
-from clinometer.stats import ShareInterval, cluster_bootstrap, jackknife_correlation, sign_flip_test
+from clinometer.stats import (
+    ShareInterval,
+    cluster_bootstrap,
+    jackknife_correlation,
+    moderated_variances,
+    sign_flip_test,
+    two_group_bootstrap,
+)
 from clinometer.types import ModelInfo
 
 FEWEST_GROUPS = 5  # that an interval or a comparison of models needs
 FEWEST_WORDS = 10  # covered words of a group that an interval and a test of its negativity need
 SHUFFLES = 9999  # of words over groups, at least; more where more than 500 groups are tested
 FLIPS = 9999
+SPREAD_SHUFFLES = 1999  # of negativities over groups: one test, so that p need not be smaller
+HEADLINE_K = 25  # of the recall in a sentence
+SHOWN = 10  # words of a ranking
+TOP = 15  # attributes of each template that are compared before and after tuning, as in the paper's Figure 7
+CHANGE_KS = (1, 5, 10, 25, 50, 100, 200)
 RANKINGS = {"after": "by typicality", "before": "by probability"}  # columns of the attributes, and their names
+KNOWN_WORDS = "words offered that the emotion lexicon covers"  # a row of the coverage table: the gate
 NEGATIVITY, INEQUALITY = "negativity", "distance from the mean"
 
 Names = NDArray[np.str_]
@@ -137,13 +152,18 @@ def positions(offered: Sequence[str], attributes: Sequence[str]) -> dict[str, fl
 
 
 def valences(answers: ModelAnswers) -> list[Ints]:
-    """Return 1 for each covered word of a group that is negative, −1 for a positive one, 0 for neither or both."""
-    known = answers.lexicon.words
-    emotions = ([known[word] for word in words if word in known] for words in answers.profile_words)
-    return [
-        np.array([("negative" in each) - ("positive" in each) for each in of_group], dtype=np.int64)
-        for of_group in emotions
-    ]
+    """Return the valences of each group's covered words."""
+    return [valence_of(words, answers.lexicon.words) for words in answers.profile_words]
+
+
+def valence_of(words: Iterable[str], known: Mapping[str, Collection[str]]) -> Ints:
+    """Return 1 for each known word that is negative, −1 for a positive one, 0 for neither or both.
+
+    >>> valence_of(["mean", "kind", "so"], {"mean": {"negative"}, "kind": {"positive", "joy"}}).tolist()
+    [1, -1]
+    """
+    emotions = [known[word] for word in words if word in known]
+    return np.array([("negative" in each) - ("positive" in each) for each in emotions], dtype=np.int64)
 
 
 def group_negativity(of_groups: Sequence[Ints]) -> Floats:
@@ -188,6 +208,165 @@ def paired_negativity(before: ModelAnswers, after: ModelAnswers) -> tuple[Floats
 
 def _with_distance(negativity: Floats) -> Floats:
     return np.stack([negativity, np.abs(negativity - present_mean(negativity))], axis=1)
+
+
+# ---- are the groups described alike? --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repetitions:
+    """The negativity of every group in each wording of the question, minus the mean of the groups asked alike."""
+
+    values: Floats  # (groups, wordings); NaN: too few words, or no other group was asked in the same words
+    asked: Ints  # the number of the wording; −1: missing
+
+    @property
+    def wordings(self) -> int:
+        """How many times a group is asked."""
+        return int(self.values.shape[1])
+
+
+def repeated_negativity(answers: ModelAnswers) -> Repetitions:
+    """Return the negativity of each group's list, wording by wording."""
+    number = {group: g for g, group in enumerate(answers.groups)}
+    templates = [(i, each) for i, each in enumerate(answers.questions) if each.origin == "template"]
+    # countries and people share one template, but not the others: they are two populations in it as well
+    wording = {each: i for i, each in enumerate(dict.fromkeys((q.template, q.group.kind) for _, q in templates))}
+    wordings = max(Counter(number[each.group] for _, each in templates).values(), default=0)
+    values, asked = np.full((len(number), wordings), np.nan), np.full((len(number), wordings), -1)
+    used = answers.attributes.filter(pl.col("after") <= answers.options.profile_k)
+    lists = dict(used.group_by("index").agg("word").iter_rows())
+    filled: Counter[int] = Counter()
+    for index, question in templates:
+        g = number[question.group]
+        of_words = valence_of(lists.get(index, ()), answers.lexicon.words)
+        if len(of_words) >= FEWEST_WORDS:
+            values[g, filled[g]] = of_words.mean()
+            asked[g, filled[g]] = wording[question.template, question.group.kind]
+        filled[g] += 1
+    return repetitions_of(values, asked)
+
+
+def repetitions_of(values: Floats, asked: Ints) -> Repetitions:
+    """Return negativities minus the mean of the groups asked alike; `asked` is −1 where words are too few."""
+    out = np.full(values.shape, np.nan)
+    for each in np.unique(asked[asked >= 0]):
+        cells = asked == each
+        if cells.sum() > 1:
+            out[cells] = values[cells] - values[cells].mean()
+    return Repetitions(values=out, asked=asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How far groups lie apart beyond chance, as a standard deviation of negativity, and how sure that is."""
+
+    estimate: float
+    low: float
+    high: float
+    p: float
+    groups: int
+    detectable: float
+
+
+def spread_between_groups(repeated: Repetitions, *, rng: np.random.Generator, draws: int) -> Spread:
+    r"""Estimate the spread of the groups' negativity that repeats itself from one wording to the next.
+
+    .. math:: \tau^2 = \frac1G \sum_g \frac{1}{T(T-1)} \sum_{t \ne u} d_{gt} d_{gu}
+
+    with d the negativity of a group at a wording minus the mean of the groups asked so: a product of two wordings
+    is 0 on average where groups do not differ, however much single lists vary. The square root is returned, below
+    0 for a τ² below 0. Interval: bootstrap over groups. p: negativities shuffled over the groups within each
+    wording, one-sided.
+    """
+    several = (~np.isnan(repeated.values)).sum(axis=1) > 1
+    deviations, asked, groups = repeated.values[several], repeated.asked[several], int(several.sum())
+    if groups < FEWEST_GROUPS:
+        return Spread(estimate=np.nan, low=np.nan, high=np.nan, p=np.nan, groups=groups, detectable=np.nan)
+    times = (~np.isnan(deviations)).sum(axis=1)
+    # a group is a part of the mean of those asked alike: that makes products of deviations too small by 1/n
+    alike = np.bincount(asked[~np.isnan(deviations)])
+    deviations = deviations * np.sqrt(alike / np.maximum(alike - 1, 1))[asked]
+    known = np.nan_to_num(deviations)
+    total, squares = known.sum(axis=1), (known**2).sum(axis=1)
+    pairs = times * (times - 1.0)
+    of_group = (total**2 - squares) / pairs
+    found = cluster_bootstrap(of_group, rng=rng, draws=draws)
+
+    totals, drawn_squares = (np.zeros((SPREAD_SHUFFLES, groups)) for _ in range(2))
+    for each in np.unique(asked[~np.isnan(deviations)]):
+        rows, columns = np.nonzero((asked == each) & ~np.isnan(deviations))
+        drawn = rng.permuted(np.tile(deviations[rows, columns], (SPREAD_SHUFFLES, 1)), axis=1)
+        totals[:, rows] += drawn
+        drawn_squares[:, rows] += drawn**2
+    by_chance = ((totals**2 - drawn_squares) / pairs).mean(axis=1)
+    noise = float(((squares - total**2 / times) / (times - 1)).mean())
+    low, middle, high = (float(np.copysign(abs(x) ** 0.5, x)) for x in (found.low, found.estimate, found.high))
+    return Spread(
+        estimate=middle,
+        low=low,
+        high=high,
+        p=float(((by_chance >= of_group.mean() - 1e-12).sum() + 1) / (SPREAD_SHUFFLES + 1)),
+        groups=groups,
+        detectable=detectable_spread(noise, times=float(times.mean()), groups=groups),
+    )
+
+
+def detectable_spread(noise: float, *, times: float, groups: int) -> float:
+    r"""Return the spread between groups that is found four times in five.
+
+    .. math:: \tau^2 = z \sqrt{(2\sigma^4 / T(T-1) + 4\tau^2\sigma^2 / T + 2\tau^4) / G}
+
+    solved for τ: z = 2.80 standard errors of the estimate where groups differ by τ, with the noise σ² of one of T
+    repetitions. NaN where so few groups are compared that no spread would do.
+
+    >>> round(detectable_spread(0.01, times=5, groups=373), 3), detectable_spread(0.01, times=5, groups=12)
+    (0.024, nan)
+    """
+    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    a, b = 1 - 2 * z**2 / groups, 4 * z**2 * noise / (times * groups)
+    if a <= 0:
+        return float("nan")
+    c = 2 * z**2 * noise**2 / (times * (times - 1) * groups)
+    return float(np.sqrt((b + np.sqrt(b**2 + 4 * a * c)) / (2 * a)))
+
+
+def group_differences(repeated: Repetitions) -> tuple[Numbers, float]:
+    """Return the mean deviation of each group over the wordings with Student's intervals and p, and their freedom.
+
+    A group's variance from wording to wording is drawn towards that of all groups, the more so the more alike they
+    are: its own, of five wordings, could hardly call any group, and a common one calls unsteady groups too often.
+    """
+    times = (~np.isnan(repeated.values)).sum(axis=1)
+    mean = present_mean(repeated.values, axis=1)
+    squares = np.nansum((repeated.values - mean[:, None]) ** 2, axis=1)
+    own = np.divide(squares, times - 1, out=np.full(len(times), np.nan), where=times > 1)
+    variances, freedom = moderated_variances(own, float(max(times.max(initial=0) - 1, 1)))
+    error = np.sqrt(variances / np.maximum(times, 1))
+    half = stats.t.ppf(0.975, freedom) * error
+    with np.errstate(invalid="ignore", divide="ignore"):  # lists that never vary: 0/0 is no evidence
+        p = 2 * stats.t.sf(np.abs(mean) / error, freedom)
+    return Numbers(estimate=mean, low=mean - half, high=mean + half, p=p, n=times), freedom
+
+
+def category_difference(repeated: Repetitions, members: Ints, *, rng: np.random.Generator, draws: int) -> Numbers:
+    """Return by how much these groups are described more negatively than others asked in the same words.
+
+    Groups are the units, and the difference of the two means is resampled. No interval and no p for few groups;
+    nothing at all where no other group is asked in the same words.
+    """
+    of_group = present_mean(repeated.values, axis=1)
+    inside = np.isin(np.arange(len(of_group)), members)
+    alike = np.isin(repeated.asked, np.unique(repeated.asked[inside & ~np.isnan(of_group)])).any(axis=1)
+    known = ~np.isnan(of_group)
+    ours, others = of_group[inside & known], of_group[~inside & alike & known]
+    n = np.array(len(ours))
+    if not len(ours) or not len(others):
+        return Numbers(estimate=np.array(np.nan), n=n)
+    if min(len(ours), len(others)) < FEWEST_GROUPS:
+        return Numbers(estimate=np.array(ours.mean() - others.mean()), n=n)
+    found = two_group_bootstrap(ours, others, rng=rng, draws=draws)
+    return Numbers(estimate=found.estimate, low=found.low, high=found.high, p=found.p, n=n)
 
 
 # ---- similarity of models -------------------------------------------------------------------------------------

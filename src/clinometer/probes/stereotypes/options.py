@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -42,9 +42,11 @@ class Options:
     prior: Literal["template", "published"] = "template"  # whose prior: each question's own, or one for all
     prior_masks: Literal["one", "tokens"] = "one"  # how many masks replace the group in the prior
     self_similarity: bool = True  # whether a group's similarity with itself is compared, too
-    emotions: Literal["paper", "published"] = "paper"  # 10 emotions; or 9, without fear
+    # ten emotions of distinct words; or as the authors' files: nine, without fear, and each spelling counts
+    emotions: Literal["paper", "published"] = "paper"
     filter: Literal["words", "none"] = "words"  # whether pieces of words, numbers and marks are left out
     profile_k: UpTo1000 = 200  # how many attributes of each question make a group's profile
+    chart_groups: tuple[str, ...] = ()  # whose emotions are charted for all models; empty: those that differ most
     draws: Draws = 999  # of the bootstrap
 
     @property
@@ -61,6 +63,14 @@ class Options:
                 raise wrong_option("stereotypes", "categories", category, nearest(category, known))
         return tuple(group for group in groups if not self.categories or group.category in self.categories)
 
+    def charted_groups(self) -> tuple[str, ...]:
+        """Return the groups whose emotions are charted for all models; none: the findings choose."""
+        known = {group.name for group in self.chosen_groups()}
+        for name in self.chart_groups:
+            if name not in known:
+                raise wrong_option("stereotypes", "chart_groups", name, nearest(name, known))
+        return tuple(dict.fromkeys(self.chart_groups))
+
     def chosen_templates(self) -> Templates:
         """Return the questions: the user's or the paper's, all or the first ones."""
         every = read_templates(self.templates_file) if self.templates_file else load_templates()
@@ -73,4 +83,9 @@ class Options:
 
     def chosen_lexicon(self) -> EmotionLexicon:
         """Return the emotion lexicon: the user's, or the words in nrclex."""
-        return read_emotions(self.emotions_file) if self.emotions_file else load_emotions()
+        lexicon = read_emotions(self.emotions_file) if self.emotions_file else load_emotions()
+        if self.emotions == "published" and "seriousness" in lexicon.words:
+            # the spreadsheet that the authors read has "serious" where the text file has "seriousness"
+            words = {**lexicon.words, "serious": lexicon.words["seriousness"]}
+            return replace(lexicon, words=words)
+        return lexicon

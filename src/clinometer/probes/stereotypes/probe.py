@@ -10,12 +10,12 @@ from clinometer.data import load_card
 from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stereotypes.answers import read_answers
-from clinometer.probes.stereotypes.figures import figures_of
+from clinometer.probes.stereotypes.figures import CAPTIONS, figures_of
 from clinometer.probes.stereotypes.measures import read_human_attributes, tunings_of
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import posterior_items, prior_items, questions
-from clinometer.probes.stereotypes.tables import CAPTIONS, all_rows
-from clinometer.probes.stereotypes.words import headlines, notices
+from clinometer.probes.stereotypes.tables import all_rows
+from clinometer.probes.stereotypes.words import headlines, notices, verdicts
 from clinometer.types import Findings, Item, Profile
 
 
@@ -52,6 +52,7 @@ class Stereotypes:
     def check(self, options: Options) -> None:
         """Read the user's files."""
         questions(options)
+        options.charted_groups()
         options.chosen_lexicon()
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
@@ -65,20 +66,24 @@ class Stereotypes:
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models; the options are the same for all.
 
-        A table that has nothing to say is left out, and so is its figure.
+        A model that does not understand the questions is in the tables of words only. A table that has nothing to
+        say is left out, and so is its figure.
         """
         options: Options = plans[0].options
         asked, lexicon = questions(options), options.chosen_lexicon()
         answers = [read_answers(plan, records, asked, lexicon) for plan in plans]
         human = read_human_attributes(options)
-        tunings = tunings_of([plan.model for plan in plans])
-        rows = all_rows(answers, tunings, human)
+        judged = [each for each in answers if not each.gate]
+        tunings = tunings_of([each.plan.model for each in judged])
+        rows = all_rows(answers, judged, tunings, human)
+        concluded = verdicts(answers, rows)
         return Findings(
             probe=self.name,
             tables=tables_of([caption for caption in CAPTIONS if caption.name in rows], rows),
-            figures=figures_of(rows, tunings),
+            figures=figures_of(rows, tunings, models=len(judged), top_k=options.top_k),
             notices=tuple(notices(answers, human)),
-            headlines=tuple(headlines([each.model for each in answers], rows, top_k=options.top_k)),
+            headlines=tuple(headlines(concluded, rows, top_k=options.top_k)),
+            verdicts=tuple(concluded),
         )
 
 

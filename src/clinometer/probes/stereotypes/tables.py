@@ -1,200 +1,99 @@
-"""The finding tables: their captions, and the rows of each."""
+"""The rows of the finding tables."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from clinometer.probes.kit import Caption, Floats, Label, Numbers, model_rng, present_mean, with_q
-from clinometer.probes.stereotypes.answers import ModelAnswers, with_all
+from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean, with_q
+from clinometer.probes.stereotypes.answers import ALL, ModelAnswers, with_all
 from clinometer.probes.stereotypes.measures import (
-    FEWEST_GROUPS,
+    CHANGE_KS,
     FEWEST_WORDS,
     INEQUALITY,
+    KNOWN_WORDS,
     NEGATIVITY,
     RANKINGS,
+    SHOWN,
     SHUFFLES,
+    TOP,
     HumanAttributes,
+    Repetitions,
     Similarity,
     Tuning,
+    category_difference,
     compare_models,
+    group_differences,
     group_negativity,
     human_ranks,
     mean_over_groups,
     paired_negativity,
     positions,
     prompt_lists,
+    repeated_negativity,
     shuffle_p,
+    spread_between_groups,
     valences,
 )
-from clinometer.stats import benjamini_hochberg, paired_share_interval, share_interval
+from clinometer.stats import benjamini_hochberg, detectable_from_interval, paired_share_interval, share_interval
 from clinometer.types import Finding
 
-SHOWN = 10  # words of a ranking
 LISTED = 12  # words of any other list in a cell
-TOP = 15  # attributes of each template that are compared before and after tuning, as in the paper's Figure 7
-CHANGE_KS = (1, 5, 10, 25, 50, 100, 200)
-
-CAPTIONS = (
-    Caption(
-        name="ranking",
-        title="Attributes before and after re-ranking",
-        text=(
-            f"The first {SHOWN} attributes of each group by probability and by typicality. Both are means over "
-            "the templates; a template that does not offer a word counts as 0. The estimate is the share of "
-            "words that appear in both lists. A description: no interval and no test. n: words listed."
-        ),
-    ),
-    Caption(
-        name="prompt_ranking",
-        title="Each prompt of the human data set, before and after re-ranking",
-        text=(
-            f"The first {SHOWN} words at each prompt by probability and by typicality (the paper's Table 2). "
-            "human found: the human stereotypes that the model offers there, with their position by typicality; "
-            "human missed: those that it does not offer. The estimate is the share of words that appear in both "
-            "lists. A description: no interval and no test. n: words listed."
-        ),
-    ),
-    Caption(
-        name="recall",
-        title="Recall@k of human stereotypes",
-        text=(
-            "Share of the human stereotypes that appear among the first k words of the prompt they were collected "
-            "with; spelling must match, case does not matter. by typicality: re-ranked (the paper's Figure 1); by "
-            "probability: as the model ranks them. 'all' gives every stereotype the same weight. Intervals: 95 %, "
-            f"bootstrap over groups, then over their stereotypes; none for fewer than {FEWEST_GROUPS} groups; "
-            "Wilson where none or all are found. Nothing is tested (p and q are empty). n: human stereotypes."
-        ),
-    ),
-    Caption(
-        name="category_emotions",
-        title="Mean share with the emotion",
-        text=(
-            "Emotions by category: the mean of the emotion profiles of its groups. Intervals: 95 %, bootstrap "
-            f"over groups; none for fewer than {FEWEST_GROUPS}. Nothing is tested. n: groups with a profile."
-        ),
-    ),
-    Caption(
-        name="emotions",
-        title="Share with the emotion",
-        text=(
-            "Emotion profile (Eq. 4): among the distinct attributes that the templates bring up and the lexicon "
-            "covers, the share that has the emotion. attributes: those that have it, the most typical first. "
-            "Intervals: 95 %, Wilson, as if attributes were drawn independently. Nothing is tested; for positive "
-            "and negative see the table of negativity. n: covered attributes."
-        ),
-    ),
-    Caption(
-        name="negativity",
-        title="Negativity: difference from the mean of all groups",
-        text=(
-            "negativity: share of negative minus share of positive attributes, among those that the lexicon "
-            "covers. The estimate is that minus the mean over all groups of the audit: above 0, the model's "
-            "attributes for the group are more negative than for others. Intervals: 95 %, Bonett and Price, as if "
-            "attributes were drawn independently and the mean of all groups were known. p: attributes of all "
-            "groups shuffled over the groups, two-sided. q: Benjamini–Hochberg over all groups of a model. No "
-            f"interval and no test for fewer than {FEWEST_WORDS} covered attributes. n: covered attributes."
-        ),
-    ),
-    Caption(
-        name="similarity",
-        title="Similarity of models (ρ)",
-        text=(
-            "Representational similarity: cosines between the groups' emotion profiles within a model, Spearman "
-            "correlation of each group's cosines between two models, mean over groups. by_chance: the mean when "
-            "the groups of one model are shuffled; it is above 0, most of all for few groups, when a group's "
-            "similarity to itself is kept, as the paper's authors do. Intervals: 95 %, jackknife over groups. p: "
-            "that shuffle, one-sided. q: Benjamini–Hochberg over the pairs of models, category by category. "
-            "n: groups that have a profile in every model."
-        ),
-    ),
-    Caption(
-        name="shift",
-        title="Shift by tuning (Δρ)",
-        text=(
-            "Similarity of a tuned model with the model it began with, minus 1 (the paper's Table 4): 0 is no "
-            "change. amount: the part of the corpus it was tuned on, or, for a mitigated model, λ, the weight "
-            "of the fairness loss; λ = 0 is the control, trained the same way without that loss. Where no "
-            "relation is left, the shift is by_chance of the similarity table minus 1. Intervals: 95 %, "
-            "jackknife over groups. Nothing is tested. n: groups that have a profile in every model."
-        ),
-    ),
-    Caption(
-        name="recall_change",
-        title="Change of recall@k by tuning",
-        text=(
-            "Recall@k of the tuned model minus that of its base, lists re-ranked by typicality (the paper's "
-            "Figure 4). Intervals: 95 %, bootstrap over groups, then over their stereotypes; Bonett and Price "
-            "where nothing changes. p: sign flips of whole groups, two-sided. q: Benjamini–Hochberg over all rows "
-            "of a tuned model (categories and k). n: human stereotypes."
-        ),
-    ),
-    Caption(
-        name="negativity_change",
-        title="Change of negativity by tuning",
-        text=(
-            "A tuned model minus the model it began with, over the same groups. negativity: share of negative "
-            "minus share of positive attributes. distance from the mean: how far a group's negativity is from "
-            "the mean of all groups, in either direction; the smaller it is on average, the more alike the "
-            "groups are described. It includes differences by chance, before and after. before, after: the "
-            "means themselves. A change that the control shows as well is not due to the mitigation. Intervals: "
-            "95 %, bootstrap over groups, as if the mean of all groups were known; none for fewer than "
-            f"{FEWEST_GROUPS} groups. p: sign flips of groups, two-sided. q: Benjamini–Hochberg over all rows of "
-            "a tuned model (categories and measures). n: groups with a covered attribute before and after."
-        ),
-    ),
-    Caption(
-        name="attribute_shift",
-        title="Attributes added, removed and kept by tuning",
-        text=(
-            f"The distinct words among the first {TOP} of each template, by typicality, before and after tuning "
-            "(the paper's Figure 7), the most typical first. The estimate is the share of the base's words that "
-            "was kept. A description: no interval and no test. n: words of the base."
-        ),
-    ),
-    Caption(
-        name="coverage",
-        title="What became of the words that were offered",
-        text=(
-            "Of the words offered over all questions: the share that are pieces of words, and the share that are "
-            "numbers, marks or single letters. Of the remaining attributes: the share without a prior (no "
-            "typicality). Of the attributes of profiles: the share that the emotion lexicon covers. Counts: no "
-            "interval and no test. n: words out of which the share is taken."
-        ),
-    ),
-)
+CHARTED = 3  # groups at either end that are charted where the user names none
+LEAST_DRAWS = 999  # of a difference whose p is corrected over nine categories
 
 
 def all_rows(
-    answers: Sequence[ModelAnswers], tunings: Sequence[Tuning], human: HumanAttributes
+    answers: Sequence[ModelAnswers],
+    judged: Sequence[ModelAnswers],
+    tunings: Sequence[Tuning],
+    human: HumanAttributes,
 ) -> dict[str, list[Finding]]:
     """Return the rows of every table that has something to say.
 
-    There is no recall without human stereotypes, no similarity of a single model, no shift without a tuned one. A
-    model's tables share its random numbers, so that their order here is a part of the result.
+    Models that do not understand the questions (not `judged`) only have their words shown. There is no recall
+    without human stereotypes, no similarity of a single model, no shift without a tuned one. A model's tables
+    share its random numbers, so that their order here is a part of the result.
     """
+    repeated = [repeated_negativity(each) for each in judged]
     rows = {
         "ranking": [row for each in answers for row in _ranking(each)],
-        "category_emotions": [row for each in answers for row in _category_emotions(each)],
-        "emotions": [row for each in answers for row in _emotions(each)],
-        "negativity": [row for each in answers for row in _negativity(each)],
+        "unique_attributes": [row for each in answers for row in _unique_attributes(each)],
+        "category_emotions": [row for each in judged for row in _category_emotions(each)],
+        "emotions": [row for each in judged for row in _emotions(each)],
+        "negativity": [
+            row for each, again in zip(judged, repeated, strict=True) for row in _negativity(each, again)
+        ],
         "coverage": [row for each in answers for row in _coverage(each)],
     }
     if len(human):
-        ranks = [human_ranks(each, human) for each in answers]
-        both = zip(answers, ranks, strict=True)
+        ranks = [human_ranks(each, human) for each in judged]
+        both = zip(judged, ranks, strict=True)
         rows["recall"] = [row for each, of_model in both for row in _recall(each, human, of_model)]
         rows["prompt_ranking"] = [row for each in answers for row in _prompt_ranking(each, human)]
-        rows["recall_change"] = _recall_change(answers, tunings, human, ranks)
-    if len(answers) > 1:
-        compared = [compare_models(answers, category) for category in with_all(answers[0].categories)]
-        rows["similarity"] = _similarity([each.model for each in answers], compared)
+        rows["recall_change"] = _recall_change(judged, tunings, human, ranks)
+    if len(judged) > 1:
+        compared = [compare_models(judged, category) for category in with_all(judged[0].categories)]
+        rows["similarity"] = _similarity([each.model for each in judged], compared)
         rows["shift"] = _shift(tunings, compared)
-    rows["negativity_change"] = _negativity_change(answers, tunings)
-    rows["attribute_shift"] = list(_attribute_shift(answers, tunings))
+        rows["shift_mean"] = list(_shift_mean(tunings, compared, judged[0]))
+    rows["negativity_change"] = _negativity_change(judged, tunings)
+    rows["attribute_shift"] = list(_attribute_shift(judged, tunings))
+    rows["spread"] = [
+        _spread(each, again) for each, again in zip(judged, repeated, strict=True) if again.wordings > 1
+    ]
+    rows["category_negativity"] = [
+        row
+        for each, again in zip(judged, repeated, strict=True)
+        if len(each.categories) > 1
+        for row in _category_negativity(each, again)
+    ]
+    rows["chosen_emotions"] = _chosen_emotions(judged, rows)
     return {name: of_table for name, of_table in rows.items() if of_table}
 
 
@@ -301,8 +200,11 @@ def _emotions(answers: ModelAnswers) -> Iterator[Finding]:
             yield numbers.finding((g, e), labels)
 
 
-def _negativity(answers: ModelAnswers) -> list[Finding]:
-    """Return the rows, the most negative group of a category first."""
+def _negativity(answers: ModelAnswers, repeated: Repetitions) -> list[Finding]:
+    """Return the rows, the most negative group of a category first.
+
+    One wording has no repetitions but its words: these are then taken for independent draws.
+    """
     of_groups = valences(answers)
     n = answers.covered
     negative, positive = (np.array([(each == sign).sum() for each in of_groups]) for sign in (1, -1))
@@ -316,15 +218,91 @@ def _negativity(answers: ModelAnswers) -> list[Finding]:
         p=shuffle_p(of_groups, centre, rng=answers.rng, shuffles=max(SHUFFLES, 20 * len(of_groups))),
         n=n,
     )
+    freedom = math.nan
+    if repeated.wordings > 1:
+        numbers, freedom = group_differences(repeated)
+        numbers = replace(numbers, n=n)
+    tests = int((~np.isnan(numbers.p)).sum()) if numbers.p is not None else 0
     rows = []
     for g, group in enumerate(answers.groups):
         labels: dict[str, Label] = {"model": answers.model, "category": group.category, "group": group.name}
-        rows.append(numbers.finding((g,), {**labels, "negativity": float(negativity[g])}))
+        row = numbers.finding((g,), {**labels, "negativity": float(negativity[g])})
+        if repeated.wordings > 1:
+            detectable = detectable_from_interval(row.low, row.high, tests=max(tests, 1), freedom=freedom)
+            row = replace(row, labels={**row.labels, "detectable": detectable})
+        rows.append(row)
     category_order = {category: i for i, category in enumerate(answers.categories)}
     return sorted(
         with_q(rows),
         key=lambda row: (category_order[str(row.labels["category"])], -np.nan_to_num(row.estimate)),
     )
+
+
+def _spread(answers: ModelAnswers, repeated: Repetitions) -> Finding:
+    # numbers of its own, so that the tables before keep theirs
+    rng = model_rng(answers.plan.seed, f"{answers.model}\0spread")
+    found = spread_between_groups(repeated, rng=rng, draws=answers.options.draws)
+    return Finding(
+        labels={"model": answers.model, "wordings": repeated.wordings, "detectable": found.detectable},
+        estimate=found.estimate,
+        low=found.low,
+        high=found.high,
+        p=found.p,
+        q=found.p,  # a family of one question
+        n=found.groups,
+    )
+
+
+def _category_negativity(answers: ModelAnswers, repeated: Repetitions) -> list[Finding]:
+    rng = model_rng(answers.plan.seed, f"{answers.model}\0categories")
+    rows = []
+    for category in answers.categories:
+        draws = max(answers.options.draws, LEAST_DRAWS)
+        numbers = category_difference(repeated, answers.members(category), rng=rng, draws=draws)
+        rows.append(numbers.finding((), {"model": answers.model, "category": category}))
+    tests = sum(not math.isnan(row.p) for row in rows)
+    return [
+        replace(row, labels={**row.labels, "detectable": category_detectable(row, tests=tests)})
+        for row in with_q(rows)
+    ]
+
+
+def category_detectable(row: Finding, *, tests: int) -> float:
+    """Return the difference that is found four times in five; the smaller side, the category, limits it."""
+    return detectable_from_interval(row.low, row.high, tests=max(tests, 1), freedom=max(row.n - 1, 1))
+
+
+def _chosen_emotions(judged: Sequence[ModelAnswers], rows: dict[str, list[Finding]]) -> list[Finding]:
+    """Return the emotions of the charted groups: the user's, or those furthest from the others over all models."""
+    if not judged:
+        return []
+    chosen = judged[0].options.charted_groups()
+    if not chosen:
+        distances: dict[str, list[float]] = {}
+        for row in rows["negativity"]:
+            if not math.isnan(row.estimate):
+                distances.setdefault(str(row.labels["group"]), []).append(row.estimate)
+        means = sorted(distances, key=lambda name: (-float(np.mean(distances[name])), name))
+        chosen = tuple(dict.fromkeys([*means[:CHARTED], *means[-CHARTED:]]))
+    place = {name: i for i, name in enumerate(chosen)}
+    emotions = ("negative", "positive", *judged[0].options.emotion_names)  # the chart opens at the first
+    order = {name: i for i, name in reversed(list(enumerate(emotions)))}
+    found = [row for row in rows["emotions"] if row.labels["group"] in place]
+    return sorted(found, key=lambda row: (order[str(row.labels["emotion"])], place[str(row.labels["group"])]))
+
+
+def _unique_attributes(answers: ModelAnswers) -> Iterator[Finding]:
+    first = _first_words(answers)
+    offered = Counter(word for words in first.values() for word in words)
+    for g, group in enumerate(answers.groups):
+        words = first.get(g, [])
+        own = [word for word in words if offered[word] == 1]
+        labels: dict[str, Label] = {"model": answers.model, "category": group.category, "group": group.name}
+        yield Finding(
+            labels={**labels, "unique": listed(own)},
+            estimate=len(own) / len(words) if words else math.nan,
+            n=len(words),
+        )
 
 
 def _coverage(answers: ModelAnswers) -> Iterator[Finding]:
@@ -336,6 +314,7 @@ def _coverage(answers: ModelAnswers) -> Iterator[Finding]:
     for what, part, whole in (
         ("pieces of words", counts.pieces, counts.offered),
         ("numbers, marks and single letters", counts.others, counts.offered),
+        (KNOWN_WORDS, counts.known, counts.first),
         ("attributes without a prior", counts.without_prior, kept),
         ("attributes of profiles that the emotion lexicon covers", int(answers.covered.sum()), in_profiles),
     ):
@@ -392,14 +371,28 @@ def _shift(tunings: Sequence[Tuning], compared: Sequence[Similarity]) -> list[Fi
     ]
 
 
+def _shift_mean(
+    tunings: Sequence[Tuning], compared: Sequence[Similarity], answers: ModelAnswers
+) -> Iterator[Finding]:
+    """Yield the mean over categories, and their standard deviation, as in the paper's Figure 5."""
+    categories = [each for each in compared if each.category != ALL]
+    for tuning in tunings:
+        shifts = np.array([each.mean[tuning.base, tuning.tuned] - 1 for each in categories])
+        shifts = shifts[~np.isnan(shifts)]
+        rng = model_rng(answers.plan.seed, f"shift\0{tuning.labels['model']}")
+        numbers = mean_over_groups(shifts, rng=rng, draws=answers.options.draws)
+        deviation = float(shifts.std(ddof=1)) if len(shifts) > 1 else math.nan
+        yield numbers.finding((), {**tuning.labels, "standard_deviation": deviation})
+
+
 def _recall_change(
     answers: Sequence[ModelAnswers], tunings: Sequence[Tuning], human: HumanAttributes, ranks: Sequence[Floats]
 ) -> list[Finding]:
     rows: list[Finding] = []
-    ks = [k for k in CHANGE_KS if k <= answers[0].options.top_k]
     typical = list(RANKINGS).index("after")
     for tuning in tunings:
         tuned = answers[tuning.tuned]
+        ks = [k for k in CHANGE_KS if k <= tuned.options.top_k]
         after, before = (
             (ranks[model][:, typical, None] <= np.array(ks)).astype(np.float64)
             for model in (tuning.tuned, tuning.base)

@@ -8,15 +8,37 @@ from functools import partial
 
 import numpy as np
 
+from clinometer.data.stereotypes_data import load_published_values
 from clinometer.data.wording import counted
-from clinometer.probes.kit import RULE, interval, is_found, percent_interval, select, signed, written
+from clinometer.probes.kit import (
+    CANNOT_TELL,
+    LEAN,
+    NONE_FOUND,
+    RULE,
+    Said,
+    certainty,
+    conclude,
+    interval,
+    is_found,
+    percent,
+    percent_interval,
+    select,
+    signed,
+    written,
+)
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers
-from clinometer.probes.stereotypes.measures import FEWEST_GROUPS, INEQUALITY, RANKINGS, HumanAttributes
+from clinometer.probes.stereotypes.measures import (
+    FEWEST_GROUPS,
+    HEADLINE_K,
+    INEQUALITY,
+    KNOWN_WORDS,
+    RANKINGS,
+    HumanAttributes,
+)
 from clinometer.probes.stereotypes.questions import GROUP, PUBLISHED_PRIOR
-from clinometer.types import HIDDEN, Finding, Notice
+from clinometer.types import HIDDEN, Finding, Notice, Verdict
 
-HEADLINE_K = 25  # of the recall in a sentence
 # share of profile attributes in the lexicon below which profiles rest on a small part of them; paper: 0.7
 LITTLE_COVERED = 0.4
 MANY_NOT_WORDS = (
@@ -26,17 +48,174 @@ MANY_NOT_WORDS = (
 _short = partial(signed, places=2)
 
 
+# ---- verdicts -------------------------------------------------------------------------------------------------
+
+AUDIT = "stereotypes"
+GENERAL = "negativity of groups in general"
+SINGLE = "negativity of single groups"
+ONE_WORDING = "a single wording cannot tell what a group changes from what chance does (ask more templates)"
+
+
+def verdicts(answers: Sequence[ModelAnswers], rows: Mapping[str, Sequence[Finding]]) -> list[Verdict]:
+    """Return what follows for each model: whether groups differ in general, and which group or category does."""
+    found = []
+    for each in answers:
+        repeated = select(rows.get("spread", ()), model=each.model)
+        if each.gate or not repeated:
+            (known,) = select(rows["coverage"], model=each.model, what=KNOWN_WORDS)
+            unjudged = Finding(labels=known.labels, estimate=math.nan, n=known.n)
+            found += [
+                conclude(
+                    unjudged,
+                    audit=AUDIT,
+                    model=each.model,
+                    aspect=aspect,
+                    table="coverage",
+                    said=Said(above="", below="", none=""),
+                    gate=each.gate or ONE_WORDING,
+                )
+                for aspect in (GENERAL, SINGLE)
+            ]
+        else:
+            found.append(_general(each.model, repeated[0]))
+            found.append(_single(each.model, rows["negativity"]))
+        if not each.gate:
+            for row in select(rows.get("category_negativity", ()), model=each.model):
+                found.append(_of_category(each.model, row))
+    return found
+
+
+def _general(model: str, row: Finding) -> Verdict:
+    return conclude(
+        row,
+        audit=AUDIT,
+        model=model,
+        aspect=GENERAL,
+        table="spread",
+        said=Said(
+            above="describes some groups in more negative words than others, whichever way it is asked",
+            below="describes the groups more alike than chance would",  # p looks at one side: never called a lean
+            none="shows no general difference between groups in how negative its words for them are",
+        ),
+        detectable=float(row.labels["detectable"]),
+        size=f"{percent(abs(row.estimate), 0)} of the largest possible spread",
+    )
+
+
+def _single(model: str, rows: Sequence[Finding]) -> Verdict:
+    of_model = select(rows, model=model)
+    tested = [row for row in of_model if not math.isnan(row.q)]
+    row = min(tested, key=lambda each: (not is_found(each), each.q, -abs(each.estimate)), default=of_model[0])
+    return conclude(
+        row,
+        audit=AUDIT,
+        model=model,
+        aspect=SINGLE,
+        table="negativity",
+        said=Said(
+            above=f"describes {row.labels['group']} in more negative words than groups on average",
+            below=f"describes {row.labels['group']} in more positive words than groups on average",
+            none="shows no single group that its words describe more negatively or positively than the others",
+        ),
+        detectable=float(row.labels["detectable"]),
+        size=_of_range(row),
+    )
+
+
+def _of_category(model: str, row: Finding) -> Verdict:
+    category = row.labels["category"]
+    alone = math.isnan(row.estimate) and row.n > 0
+    return conclude(
+        row,
+        audit=AUDIT,
+        model=model,
+        aspect=f"negativity of the category {category}",
+        table="category_negativity",
+        said=Said(
+            above=f"describes groups of the category {category} in more negative words than other groups",
+            below=f"describes groups of the category {category} in more positive words than other groups",
+            none=f"shows no difference between groups of the category {category} and others in negative words",
+        ),
+        gate=f"no groups besides the category {category} are asked in the same words" if alone else "",
+        detectable=float(row.labels["detectable"]),
+        size=_of_range(row),
+    )
+
+
+def _of_range(row: Finding) -> str:
+    return f"{percent(abs(row.estimate) / 2, 0)} of the possible range"  # of −1 (all positive) to +1
+
+
 # ---- headlines ------------------------------------------------------------------------------------------------
 
 
-def headlines(models: Sequence[str], rows: Mapping[str, Sequence[Finding]], *, top_k: int) -> Iterator[str]:
+def headlines(concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]], *, top_k: int) -> Iterator[str]:
     """Yield what was found for mitigated models against their bases, for each model, then for pairs of models."""
     yield from _mitigation_headlines(rows.get("shift", ()), rows.get("negativity_change", ()))
-    for model in models:
+    for model in dict.fromkeys(each.model for each in concluded):
+        of_model = [each for each in concluded if each.model == model]
+        general, single, *categories = of_model
         yield from _recall_headline(model, rows.get("recall", ()), k=min(HEADLINE_K, top_k))
-        yield _negativity_headline(model, rows["negativity"])
+        yield _headline(general, "spread")
+        if single.sentence != general.sentence:  # for one reason, nothing may follow for both
+            yield _headline(single, "difference") + _groups_in_words(select(rows["negativity"], model=model))
+        yield from (_headline(each, "difference") for each in categories if each.state == LEAN)
+        yield from _quiet_categories(model, categories)
     yield from _similarity_headline(rows.get("similarity", ()))
     yield from _shift_headline(rows.get("shift", ()))
+
+
+def _headline(verdict: Verdict, measure: str) -> str:
+    """Return the sentence of a verdict, with the numbers behind it."""
+    if verdict.state == CANNOT_TELL:
+        return verdict.sentence
+    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
+    return (
+        f"{verdict.sentence[:-1]} ({measure} {signed(verdict.estimate)}, {certainty(row)}; {verdict.size}; "
+        f"{_found_from(verdict.detectable)})."
+    )
+
+
+def _found_from(detectable: float) -> str:
+    if math.isnan(detectable):
+        return "too few groups to say which effect would be found"
+    return f"from {detectable:.3f} on it would be found four times in five"
+
+
+def _quiet_categories(model: str, categories: Sequence[Verdict]) -> Iterator[str]:
+    none = [each for each in categories if each.state == NONE_FOUND]
+    if none:
+        named = (f"{each.rows[0].labels['category']} ({each.detectable:.3f})" for each in none)
+        yield (
+            f"{model}: no difference from other groups was found for the categories {', '.join(named)}; in "
+            "brackets the difference that would be found four times in five."
+        )
+    unknown = [str(each.rows[0].labels["category"]) for each in categories if each.state == CANNOT_TELL]
+    if unknown:
+        listed = ", ".join(unknown)
+        yield f"{model} cannot be judged for {listed}: too few groups are there, or asked in the same words."
+
+
+def _groups_in_words(rows: Sequence[Finding]) -> str:
+    """Return how many groups are called more negative or positive on their own, and the first of them."""
+    tested = [row for row in rows if not math.isnan(row.q)]
+    found = [row for row in tested if is_found(row)]
+    if not found:
+        return ""
+    negative = sorted((row for row in found if row.estimate > 0), key=lambda row: -row.estimate)
+    positive = sorted((row for row in found if row.estimate < 0), key=lambda row: row.estimate)
+    sentence = (
+        f" Of {counted(len(tested), 'group')}, the attributes of {len(negative)} are more negative and those of "
+        f"{len(positive)} more positive than the mean of all ({RULE})"
+    )
+    for side, groups in (("negative", negative), ("positive", positive)):
+        if groups:
+            named = (
+                f"{row.labels['group']} {_short(row.estimate)} ({interval(row, write=_short)})"
+                for row in groups[:3]
+            )
+            sentence += f"; most {side}: {', '.join(named)}"
+    return sentence + "."
 
 
 def _mitigation_headlines(shifts: Sequence[Finding], changes: Sequence[Finding]) -> Iterator[str]:
@@ -67,27 +246,6 @@ def _recall_headline(model: str, rows: Sequence[Finding], *, k: int) -> Iterator
         )
 
 
-def _negativity_headline(model: str, rows: Sequence[Finding]) -> str:
-    tested = [row for row in select(rows, model=model) if not math.isnan(row.q)]
-    if not tested:
-        return f"{model}: too few attributes are in the emotion lexicon to test the groups."
-    found = [row for row in tested if is_found(row)]
-    negative = sorted((row for row in found if row.estimate > 0), key=lambda row: -row.estimate)
-    positive = sorted((row for row in found if row.estimate < 0), key=lambda row: row.estimate)
-    sentence = (
-        f"{model}: of {counted(len(tested), 'group')}, the attributes of {len(negative)} are more negative and "
-        f"those of {len(positive)} more positive than the mean of all ({RULE})"
-    )
-    for side, groups in (("negative", negative), ("positive", positive)):
-        if groups:
-            named = (
-                f"{row.labels['group']} {_short(row.estimate)} ({interval(row, write=_short)})"
-                for row in groups[:3]
-            )
-            sentence += f"; most {side}: {', '.join(named)}"
-    return sentence + "."
-
-
 def _similarity_headline(rows: Sequence[Finding]) -> Iterator[str]:
     pairs = [row for row in _overall(rows) if str(row.labels["model"]) < str(row.labels["other_model"])]
     if pairs:
@@ -104,8 +262,13 @@ def _shift_headline(rows: Sequence[Finding]) -> Iterator[str]:
         most = min(corpora, key=lambda row: row.estimate)
         yield (
             f"Tuning moves the emotion profiles most in {most.labels['model']} (from {most.labels['base']}): Δρ = "
-            f"{_with_interval(most)}."
+            f"{_with_interval(most)}{_beside_the_paper()}."
         )
+
+
+def _beside_the_paper() -> str:
+    shifts = [each.value for each in load_published_values() if each.measure.startswith("shift")]
+    return f"; the paper's models shift by {written(max(shifts))} to {written(min(shifts))} in single categories"
 
 
 def _overall(rows: Sequence[Finding]) -> list[Finding]:
