@@ -34,6 +34,7 @@ from clinometer.data.stigma_prompts import (
     SocialPrompt,
     fill_prompt,
     load_prompts,
+    read_prompts,
 )
 from clinometer.data.substitution import Mention, counterfactual, find_values, first_mention
 from clinometer.data.tables import CsvRow, check_keys, read_csv, read_toml
@@ -97,6 +98,7 @@ __all__ = [
     "read_groups",
     "read_human_stereotypes",
     "read_occupations",
+    "read_prompts",
     "read_published_conditions",
     "read_sentences",
     "read_templates",

@@ -10,7 +10,7 @@ from clinometer.data.files import Source, packaged
 from clinometer.data.tables import CsvRow, read_csv
 from clinometer.errors import DataError
 
-Verb = Literal["be", "have"]
+Verb = Literal["be", "have", ""]  # none: the wording is the whole clause, in any language
 Tense = Literal["present", "past"]
 
 CATEGORIES = (
@@ -55,7 +55,7 @@ class Condition:
             ("have", "present"): "has",
             ("have", "past"): "had",
         }
-        return f"{verbs[self.verb, self.tense]} {self.singular}"
+        return f"{verbs[self.verb, self.tense]} {self.singular}" if self.verb else self.singular
 
     @property
     def plural_clause(self) -> str:
@@ -70,7 +70,7 @@ class Condition:
             ("have", "present"): "have",
             ("have", "past"): "had",
         }
-        return f"{verbs[self.verb, self.tense]} {self.plural}"
+        return f"{verbs[self.verb, self.tense]} {self.plural}" if self.verb else self.plural
 
 
 def load_conditions() -> tuple[Condition, ...]:
@@ -91,8 +91,9 @@ def load_conditions() -> tuple[Condition, ...]:
 def read_conditions(source: Source) -> tuple[Condition, ...]:
     """Return the conditions of a user's file: CSV with `name,verb,singular,stigmatized` and perhaps others.
 
-    `verb` is be or have; `stigmatized` is yes or no. `tense` (present or past) is present, `plural` is as the
-    singular, `condition` is the name and `category` is other where the column is missing or empty.
+    `verb` is be or have, or empty where the wording is the whole clause ("ist obdachlos"); `stigmatized` is yes or
+    no. `tense` (present or past) is present, `plural` is as the singular, `condition` is the name and `category` is
+    other where the column is missing or empty.
     """
     rows = read_csv(
         source,
@@ -138,7 +139,7 @@ def _condition(row: CsvRow, *, stigmatized: bool) -> Condition:
     singular = _wording(row, "singular")
     return Condition(
         name=row.text("name"),
-        verb=cast(Verb, row.choice("verb", ("be", "have"))),
+        verb=cast(Verb, row.choice("verb", ("be", "have")) if row.values["verb"] else ""),
         tense=cast(Tense, row.choice("tense", ("present", "past", "")) or "present"),
         singular=singular,
         plural=_wording(row, "plural") if row.values["plural"] else singular,

@@ -11,7 +11,6 @@ from pathlib import PurePath
 import numpy as np
 
 from clinometer.data import read_text
-from clinometer.data.stigma_prompts import load_prompts
 from clinometer.probes.kit import LEVEL, certainty, interval, is_found, select, signed, written
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
 from clinometer.probes.protocol import Plan
@@ -171,7 +170,7 @@ def _sizes(roster: Roster) -> Iterator[Notice]:
 
 
 def _asked(options: Options) -> Iterator[Notice]:
-    every = load_prompts().social
+    every = options.every_prompt().social
     for name, chosen, full in (
         ("templates", options.templates, {prompt.template for prompt in every}),
         ("social distances", options.distances, {prompt.distance for prompt in every}),
