@@ -92,8 +92,8 @@ def read_conditions(source: Source) -> tuple[Condition, ...]:
     """Return the conditions of a user's file: CSV with `name,verb,singular,stigmatized` and perhaps others.
 
     `verb` is be or have, or empty where the wording is the whole clause ("ist obdachlos"); `stigmatized` is yes or
-    no. `tense` (present or past) is present, `plural` is as the singular, `condition` is the name and `category` is
-    other where the column is missing or empty.
+    no. `tense` (present or past) is present, `plural` is as the singular, `condition` is the name and `category`
+    is other where the column is missing or empty.
     """
     rows = read_csv(
         source,

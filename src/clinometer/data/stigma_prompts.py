@@ -59,8 +59,8 @@ class Prompts:
 def load_prompts(*, wording: Wording = "paper", events: Wording = "paper") -> Prompts:
     """Return the paper's prompts, or parts of them as the authors' files word them.
 
-    `wording="published"` says "likely and unlikely"; `events="published"` ends the seventh prompt with "for a friend
-    of mine" instead of "for my friend".
+    `wording="published"` says "likely and unlikely"; `events="published"` ends the seventh prompt with "for a
+    friend of mine" instead of "for my friend".
 
     >>> prompts = load_prompts()
     >>> len(prompts.social), len(prompts.bleached), len(prompts.questions)
@@ -154,7 +154,7 @@ def _choose(entry: dict[str, Any], key: str, wording: Wording) -> str:
 
 
 def _baseline(source: Source, entry: dict[str, Any], key: str, clause: str, wording: Wording = "paper") -> str:
-    """Return the text without its condition: the one that is given, or what is left without the relative clause."""
+    """Return the text without its condition: as given, or what is left without the relative clause."""
     text = _choose(entry, key, wording)
     if clause not in text:
         raise DataError(f"'{source}': {key} {text!r}; expected {clause} in it")
