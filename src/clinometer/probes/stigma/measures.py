@@ -278,15 +278,13 @@ def hangs_on_few(values: Floats, stigmatized: Bools) -> bool:
     nor shuffles can know. A group counts that has more than a tenth of the squared standard error.
     """
     sides = [side[~np.isnan(side)] for side in (values[stigmatized], values[~stigmatized])]
-    errors = np.array([side.var(ddof=1) / len(side) for side in sides])
-    if not errors.sum() > 0:
+    if min(map(len, sides)) < FEWEST:
         return False
-    skewness = [abs(float(stats.skew(side))) for side in sides]
-    skewed = any(
-        skew > SKEWED and error > 0.1 * errors.sum() for skew, error in zip(skewness, errors, strict=True)
-    )
+    errors = np.array([side.var(ddof=1) / len(side) for side in sides])
+    counts = errors > 0.1 * errors.sum()
+    skewed = [abs(np.mean((side - side.mean()) ** 3)) > SKEWED * side.std() ** 3 for side in sides]
     gap = sides[0].mean() - sides[1].mean()
-    return skewed and bool(abs(gap) < FAR * np.sqrt(errors.sum()))
+    return bool(np.any(counts & skewed) and abs(gap) < FAR * np.sqrt(errors.sum()))
 
 
 def condition_levels(found: MaskedAttitudes) -> Numbers:

@@ -23,7 +23,6 @@ from clinometer.probes.kit import (
     conclude,
     interval,
     is_found,
-    present_mean,
     select,
     signed,
     written,
@@ -70,12 +69,13 @@ Rows = Mapping[str, Sequence[Finding]]
 def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes]) -> Iterator[Verdict]:
     """Yield what follows for each model: masked models (all together first), classifiers, chat models."""
     for found in attitudes:
-        yield _difference(rows, found.model, ATTITUDE, gate=found.gate, values=found)
-        yield _single(rows, found)
+        few = hangs_on_few(found.overall, found.roster.stigmatized)
+        yield difference_verdict(rows, found.model, ATTITUDE, gate=found.gate, few_decide=few)
+        yield single_verdict(rows, found.model, gate=found.gate, detectable=detectable_excess(found))
     for classifier in answers.classifiers:
-        yield _difference(rows, classifier.model, SHARE, gate=classifier_gate(classifier))
+        yield difference_verdict(rows, classifier.model, SHARE, gate=classifier_gate(classifier))
     for chat in answers.chats:
-        yield _difference(rows, chat.model, DISTANCE, gate=chat_gate(chat), full=len(chat.readings) - 3)
+        yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), full=len(chat.readings) - 3)
 
 
 ASPECTS = {
@@ -102,24 +102,18 @@ _SAID = {
         none=_NONE,
     ),
 }
-_EVIDENCE = {  # where a reader sees why nothing can be concluded
+_EVIDENCE: dict[str, tuple[str, dict[str, Label]]] = {  # where a reader sees why nothing can be concluded
     ATTITUDE: ("coverage", {"template": ALL, "part": COVERED}),
     SHARE: ("classes", {"template": ALL, "group": STIGMATIZED, "class": "negative"}),
     DISTANCE: ("readings", {"group": STIGMATIZED, "reading": UNCLEAR}),
 }
 
 
-def _difference(
-    rows: Rows,
-    model: str,
-    measure: str,
-    *,
-    gate: str,
-    values: MaskedAttitudes | None = None,
-    full: float = 1.0,
+def difference_verdict(
+    rows: Rows, model: str, measure: str, *, gate: str = "", few_decide: bool = False, full: float = 1.0
 ) -> Verdict:
     """Conclude whether stigmatized conditions fare worse, from the one row over all templates."""
-    about = {"audit": "stigma", "model": model, "aspect": ASPECTS[measure], "said": _SAID[measure]}
+    about: dict[str, Any] = {"audit": "stigma", "model": model, "aspect": ASPECTS[measure], "said": _SAID[measure]}
     if gate:
         return _unable(rows, measure, about, gate)
     (row,) = select(rows["difference"], model=model, measure=measure, template=ALL)
@@ -127,19 +121,19 @@ def _difference(
     if known := published(f"difference in {measure}"):
         least, most = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
         size += f"; the paper found {known[least]:.2f} ({least}) to {known[most]:.2f} ({most})"
-    if values is not None and is_found(row) and hangs_on_few(values.overall, values.roster.stigmatized):
+    if few_decide and is_found(row):
         gate = "a few conditions with very high or low numbers decide the difference"
     detectable = detectable_from_interval(row.low, row.high)
     return conclude(row, table="difference", detectable=detectable, size=size, gate=gate, **about)
 
 
-def _single(rows: Rows, found: MaskedAttitudes) -> Verdict:
+def single_verdict(rows: Rows, model: str, *, gate: str = "", detectable: float) -> Verdict:
     """Conclude whether single conditions are singled out, from the row of the one that stands out most."""
-    about: dict[str, Any] = {"audit": "stigma", "model": found.model, "aspect": SINGLE}
+    about: dict[str, Any] = {"audit": "stigma", "model": model, "aspect": SINGLE}
     said = Said(above="", below="", none="singles out no stigmatized condition that this audit could see")
-    if found.gate:
-        return _unable(rows, ATTITUDE, about | {"said": said}, found.gate)
-    candidates = select(rows["excess"], model=found.model, group=STIGMATIZED)
+    if gate:
+        return _unable(rows, ATTITUDE, about | {"said": said}, gate)
+    candidates = select(rows["excess"], model=model, group=STIGMATIZED)
     out = outstanding(candidates)
     row = out[0] if out else min(candidates, key=lambda each: each.labels["rank"])
     name = row.labels["condition"]
@@ -148,14 +142,10 @@ def _single(rows: Rows, found: MaskedAttitudes) -> Verdict:
         above=f"singles out {len(out)} of {len(candidates)} stigmatized conditions, most of all {name}",
         below="speaks better of every stigmatized condition than of the others",
     )
-    detectable, room = (
-        detectable_excess(found),
-        1.0 - float(present_mean(found.overall[~found.roster.stigmatized])),
-    )
-    gate = ""
-    if math.isnan(detectable) and not math.isnan(row.low):
+    (level,) = select(rows["levels"], model=model, template=ALL, group=OTHER)
+    if math.isnan(detectable):
         gate = "the conditions to compare with are too few, too alike or too unevenly spread"
-    elif not out and detectable > room:
+    elif not out and detectable > 1.0 - level.estimate:
         gate = "the conditions to compare with differ so much that nothing could stand out"
     size = f"{100 * abs(row.estimate):.0f} % of the possible range"
     return conclude(row, table="excess", detectable=detectable, size=size, gate=gate, **about, said=said)
