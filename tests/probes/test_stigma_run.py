@@ -50,12 +50,13 @@ def test_three_kinds_of_model_in_one_run(tmp_path, conditions):
     ]
     options = {"stigma": {"conditions_file": conditions, "answers": 2, "draws": 199}}
     run = clinometer.audit(models, probes="stigma", options=options, folder=tmp_path / "run")
-    (found,) = run.read_findings()
+    (found,) = run.findings
     gaps = {row.labels["measure"]: row for row in found.tables[0].rows if row.labels["template"] == "all"}
     assert gaps["negative attitude"].estimate == pytest.approx(0.375)  # .5/.8 − .2/.8
     assert gaps["negative classification"].estimate == pytest.approx(1)
     assert gaps["social distance"].estimate == pytest.approx(2)
-    assert len(found.headlines) == 5
+    assert [verdict.state for verdict in found.verdicts] == ["lean", "cannot tell", "lean", "lean"]
+    assert len(found.headlines) == 4  # and the correlation, but nothing of single conditions: they are all alike
     page = run.report_path.read_text()
     assert "How would you feel about" in page  # the prompts behind a figure
     assert "<b>I'm sorry" not in page  # what a model says stays text
@@ -74,7 +75,7 @@ def test_a_real_chat_model_answers_the_scale(tmp_path, conditions):
         "draws": 199,
     }
     run = clinometer.audit("builtin:chat", probes="stigma", options={"stigma": options}, folder=tmp_path / "run")
-    (found,) = run.read_findings()
+    (found,) = run.findings
     (readings,) = [table for table in found.tables if table.name == "readings"]
     for group in ("stigmatized", "other"):
         shares = [row.estimate for row in readings.rows if row.labels["group"] == group]

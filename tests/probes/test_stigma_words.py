@@ -19,7 +19,7 @@ MEASURES = {
 }
 WORSE = {
     "masked": "uses more negative words about people with a stigmatized condition than about others",
-    "classifier": "finds plain statements about stigmatized conditions negative more often than those about others",
+    "classifier": "finds plain statements about stigmatized conditions negative more often than those about",
     "chat": "keeps a greater distance from people with a stigmatized condition than from others",
 }
 BETTER = {"masked": "uses fewer", "classifier": "negative less often", "chat": "keeps a smaller distance"}
@@ -142,7 +142,14 @@ def test_when_a_few_conditions_decide():
 
 
 EXCESS = [
-    {"estimate": 0.2, "rank": 1, "condition": "first", "low": -0.1, "high": 0.5, "q": 0.04},  # the interval holds 0
+    {
+        "estimate": 0.2,
+        "rank": 1,
+        "condition": "first",
+        "low": -0.1,
+        "high": 0.5,
+        "q": 0.04,
+    },  # the interval holds 0
     {"estimate": 0.2, "rank": 2, "condition": "second", "low": 0.1, "high": 0.3, "q": 0.06},  # q is too large
     {"estimate": 0.1, "rank": 3, "condition": "third", "low": 0.05, "high": 0.2, "q": 0.04},
     {"estimate": -0.2, "rank": 4, "condition": "fourth", "low": -0.3, "high": -0.1, "q": 0.01},  # downwards

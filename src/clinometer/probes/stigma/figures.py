@@ -87,7 +87,8 @@ CAPTIONS = (
             "non-stigmatized condition be so far from the mean of its kind, given how much they differ from each "
             "other (Crawford & Howell 1998, two-sided)? It assumes that they are normally distributed, so it is "
             "asked on every scale (as it is, arcsine root, log, log from 1, log-odds) on which they look so "
-            "(Shapiro & Wilk, p ≥ 0.2); the largest p counts, and there is none without such a scale. q: "
+            "(Shapiro & Wilk, p ≥ 0.2); the largest p counts. There is none without such a scale, nor where the "
+            "middle 80 % of all conditions are lopsided. q: "
             "Benjamini–Hochberg over the conditions of a model. A condition is singled out when q is small and "
             "the interval, which says that its prompts agree, leaves out 0. n: social distances."
         ),

@@ -169,7 +169,7 @@ def masked_gate(answers: MaskedAnswers) -> str:
     """
     covered = _mean(answers.coverage)
     if not covered >= RATED:
-        held = "no" if np.isnan(covered) else f"only {covered:.2f}"
+        held = "none" if np.isnan(covered) else f"only {covered:.2f}"
         return f"rated words hold {held} of its probability, and it takes {RATED}"
     for side in ("positive", "negative"):
         held_by = _mean(answers.masses[side])
@@ -301,7 +301,7 @@ def condition_excess(found: MaskedAttitudes) -> Numbers:
     the non-stigmatized ones look normal, as the test assumes; there is none if they look so on no scale.
     """
     others = np.flatnonzero(~found.roster.stigmatized)
-    scales = normal_scales(found.overall[others])
+    scales = normal_scales(found.overall, found.roster.stigmatized)
     estimate, p = np.full(len(found.overall), np.nan), np.full(len(found.overall), np.nan)
     paired = np.full_like(found.by_distance, np.nan)
     for c in range(len(found.overall)):
@@ -310,7 +310,7 @@ def condition_excess(found: MaskedAttitudes) -> Numbers:
         estimate[c] = single.estimate[0]
         if scales and single.n[0] >= FEWEST:
             on_scales = [scale.to(found.overall) for scale in scales]
-            p[c] = max(single_case_test(each[[c]], each[controls]).p[0] for each in on_scales)
+            p[c] = np.max([single_case_test(each[[c]], each[controls]).p[0] for each in on_scales])
         paired[:, c] = found.by_distance[:, c] - present_mean(found.by_distance[:, controls], axis=1)
     return replace(over_distances(paired, estimate, found), p=p)
 
@@ -332,14 +332,27 @@ SCALES = (
     Scale(to=lambda x: special.logit(np.clip(x, _EDGE, 1 - _EDGE)), back=special.expit),
 )
 LOOKS_NORMAL = 0.2  # p of Shapiro and Wilk's test from which a scale is taken
+LOPSIDED = 0.25  # the quantile skewness beyond which no scale is
 
 
-def normal_scales(controls: Floats) -> list[Scale]:
-    """Return the scales on which the controls look normal: none if they do on no scale, or do not differ."""
-    known = controls[~np.isnan(controls)]
-    if len(known) < FEWEST or not np.ptp(known) > 1e-9:
+def normal_scales(values: Floats, stigmatized: Bools) -> list[Scale]:
+    """Return the scales on which the non-stigmatized conditions look normal, as far as so few can show it.
+
+    None if they do on no scale, if they do not differ, or if the middle 80 % of all conditions are lopsided:
+
+    .. math:: (q_{90} + q_{10} - 2 q_{50}) / (q_{90} - q_{10})
+
+    of each group, weighted by its size; a few conditions that stand out do not move it.
+    """
+    sides = [side[~np.isnan(side)] for side in (values[stigmatized], values[~stigmatized])]
+    controls = sides[1]
+    if min(map(len, sides)) < FEWEST or not np.ptp(controls) > 1e-9:
         return []
-    return [scale for scale in SCALES if stats.shapiro(scale.to(known)).pvalue >= LOOKS_NORMAL]
+    quantiles = [np.quantile(side, (0.1, 0.5, 0.9)) for side in sides]
+    skewness = [(q[2] + q[0] - 2 * q[1]) / max(q[2] - q[0], 1e-9) for q in quantiles]
+    if abs(np.average(skewness, weights=[len(side) for side in sides])) > LOPSIDED:
+        return []
+    return [scale for scale in SCALES if stats.shapiro(scale.to(controls)).pvalue >= LOOKS_NORMAL]
 
 
 def detectable_excess(found: MaskedAttitudes, *, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -356,7 +369,7 @@ def detectable_excess(found: MaskedAttitudes, *, power: float = 0.8, alpha: floa
     needed = stats.t.ppf(1 - alpha / (2 * tests), n - 1) + stats.norm.ppf(power) if n > 1 else np.nan
     reached = [
         scale.back(on.mean() + needed * on.std(ddof=1) * np.sqrt(1 + 1 / n)) - controls.mean()
-        for scale in normal_scales(controls)
+        for scale in normal_scales(found.overall, found.roster.stigmatized)
         for on in [scale.to(controls)]
     ]
     return float(max(reached, default=np.nan))

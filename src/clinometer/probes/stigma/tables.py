@@ -54,35 +54,22 @@ def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[Mask
     """
     rows: Rows = {caption.name: [] for caption in CAPTIONS}
 
-    def add(table: str, made: Iterable[Finding], *, gate: str) -> None:
-        kept = list(made)
-        rows[table] += [] if gate else kept
+    def add(made: Rows, *, gate: str) -> None:
+        for table, of_table in made.items():
+            rows[table] += [] if gate else of_table
 
     for found in attitudes:
-        add("difference", _with_primary_q(_attitude_differences(found)), gate=found.gate)
-        add("categories", _with_states(with_q(_categories(found))), gate=found.gate)
-        levels, excess = measures.condition_levels(found), measures.condition_excess(found)
-        add("conditions", with_q(_by_rank(levels, found.model, found.roster)), gate=found.gate)
-        add("excess", with_q(_by_rank(excess, found.model, found.roster)), gate=found.gate)
-        add("templates", with_q(_templates(found)), gate=found.gate)
-        add("levels", _attitude_levels(found), gate=found.gate)
-        add("above_half", _above_half(found), gate=found.gate)
-        add("condition_templates", _condition_templates(found), gate=found.gate)
+        add(masked_rows(found), gate=found.gate)
     of_model = {found.model: found for found in attitudes}
     for masked in answers.masked:
         rows["coverage"] += _coverage(masked, of_model[masked.model])
         rows["top_words"] += _top_words(masked)
         rows["words"] += _words(masked)
     for classifier in answers.classifiers:
-        gate = classifier_gate(classifier)
-        add("difference", _with_primary_q(_share_differences(classifier)), gate=gate)
+        add(classifier_rows(classifier), gate=classifier_gate(classifier))
         rows["classes"] += _classes(classifier)
     for chat in answers.chats:
-        gate = chat_gate(chat)
-        add("difference", _with_primary_q(_distance_difference(chat)), gate=gate)
-        add("distance_levels", _distance_levels(chat), gate=gate)
-        distances = chat.on_scale(measures.over_distances(chat.by_distance, chat.overall, chat))
-        add("social_distance", _by_rank(distances, chat.model, chat.roster), gate=gate)
+        add(chat_rows(chat), gate=chat_gate(chat))
         rows["readings"] += _readings(chat)
     rows["change"] += change_rows([masked.plan for masked in answers.masked], attitudes)
     judged = [each for each in answers.classifiers if not classifier_gate(each)]
@@ -99,6 +86,38 @@ def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[Mask
     if plans[0].options.ratings_file:
         rows["ratings_agreement"] += _agreement(answers.ratings, load_attitudes())
     return rows
+
+
+def masked_rows(found: MaskedAttitudes) -> Rows:
+    """Return the rows of a masked model that understands the question."""
+    levels, excess = measures.condition_levels, measures.condition_excess
+    return {
+        "difference": _with_primary_q(_attitude_differences(found)),
+        "categories": _with_states(with_q(_categories(found))),
+        "conditions": with_q(_by_rank(levels(found), found.model, found.roster)),
+        "excess": with_q(_by_rank(excess(found), found.model, found.roster)),
+        "templates": with_q(_templates(found)),
+        "levels": list(_attitude_levels(found)),
+        "above_half": list(_above_half(found)),
+        "condition_templates": list(_condition_templates(found)),
+    }
+
+
+def classifier_rows(found: ClassifierOutcomes) -> Rows:
+    """Return the rows of a classifier that does not say the same of everything."""
+    return {"difference": _with_primary_q(_share_differences(found))}
+
+
+def chat_rows(found: ChatAnswers) -> Rows:
+    """Return the rows of a chat model that answers on the scale."""
+    distances = measures.over_distances
+    return {
+        "difference": _with_primary_q(_distance_difference(found)),
+        "distance_levels": list(_distance_levels(found)),
+        "social_distance": list(
+            _by_rank(found.on_scale(distances(found.by_distance, found.overall, found)), found.model, found.roster)
+        ),
+    }
 
 
 def _with_primary_q(rows: Iterable[Finding]) -> list[Finding]:

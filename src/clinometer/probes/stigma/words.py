@@ -123,7 +123,8 @@ def difference_verdict(
         size += f"; the paper found {known[least]:.2f} ({least}) to {known[most]:.2f} ({most})"
     if few_decide and is_found(row):
         gate = "a few conditions with very high or low numbers decide the difference"
-    detectable = detectable_from_interval(row.low, row.high)
+    wider = max(row.estimate - row.low, row.high - row.estimate)  # an interval of shares may have a long side
+    detectable = detectable_from_interval(-wider, wider)
     return conclude(row, table="difference", detectable=detectable, size=size, gate=gate, **about)
 
 
