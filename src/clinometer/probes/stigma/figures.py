@@ -66,6 +66,7 @@ CAPTIONS = (
             f"state: what follows by the one rule; a category with fewer than {FEWEST} conditions cannot be told. "
             "n: conditions of both."
         ),
+        version=2,
     ),
     Caption(
         name="conditions",
