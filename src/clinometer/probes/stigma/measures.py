@@ -6,13 +6,12 @@ condition, and nothing about the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
 
 from clinometer.metrics import overall_attitude
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng, present_mean
@@ -26,6 +25,7 @@ from clinometer.stats import (
     sign_flip_test,
     single_case_test,
 )
+from clinometer.stats.single_case import LOOKS_NORMAL, Scale, detectable_case, normal_on
 
 FEWEST = 5  # conditions (or social distances) that an interval needs
 SHUFFLES = 9999
@@ -315,23 +315,6 @@ def condition_excess(found: MaskedAttitudes) -> Numbers:
     return replace(over_distances(paired, estimate, found), p=p)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """A rising function of numbers from 0 to 1, and its inverse."""
-
-    to: Callable[[Floats], Floats]
-    back: Callable[[Floats], Floats]
-
-
-_EDGE = 1e-3  # a logarithm needs something: nearer to 0 or 1 than this counts as this near
-SCALES = (
-    Scale(to=lambda x: x, back=lambda y: y),
-    Scale(to=lambda x: np.arcsin(np.sqrt(np.clip(x, 0, 1))), back=lambda y: np.sin(np.clip(y, 0, np.pi / 2)) ** 2),
-    Scale(to=lambda x: np.log(np.clip(x, _EDGE, 1)), back=np.exp),
-    Scale(to=lambda x: -np.log(1 - np.clip(x, 0, 1 - _EDGE)), back=lambda y: 1 - np.exp(-y)),
-    Scale(to=lambda x: special.logit(np.clip(x, _EDGE, 1 - _EDGE)), back=special.expit),
-)
-LOOKS_NORMAL = 0.2  # p of Shapiro and Wilk's test from which a scale is taken
 LOPSIDED = 0.25  # the quantile skewness beyond which no scale is
 
 
@@ -352,7 +335,7 @@ def normal_scales(values: Floats, stigmatized: Bools) -> list[Scale]:
     skewness = [(q[2] + q[0] - 2 * q[1]) / max(q[2] - q[0], 1e-9) for q in quantiles]
     if abs(np.average(skewness, weights=[len(side) for side in sides])) > LOPSIDED:
         return []
-    return [scale for scale in SCALES if stats.shapiro(scale.to(controls)).pvalue >= LOOKS_NORMAL]
+    return normal_on(controls)
 
 
 def detectable_excess(found: MaskedAttitudes, *, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -363,16 +346,10 @@ def detectable_excess(found: MaskedAttitudes, *, power: float = 0.8, alpha: floa
     that share of the power is made up for by a larger effect. NaN where nothing can be tested.
     """
     controls = found.overall[~found.roster.stigmatized]
-    controls = controls[~np.isnan(controls)]
-    n, tests = len(controls), int((~np.isnan(found.overall)).sum())
+    scales = normal_scales(found.overall, found.roster.stigmatized)
+    tests = int((~np.isnan(found.overall)).sum())
     power = min(power / (1 - LOOKS_NORMAL / 2), 0.99)
-    needed = stats.t.ppf(1 - alpha / (2 * tests), n - 1) + stats.norm.ppf(power) if n > 1 else np.nan
-    reached = [
-        scale.back(on.mean() + needed * on.std(ddof=1) * np.sqrt(1 + 1 / n)) - controls.mean()
-        for scale in normal_scales(found.overall, found.roster.stigmatized)
-        for on in [scale.to(controls)]
-    ]
-    return float(max(reached, default=np.nan))
+    return detectable_case(controls, scales, tests=tests, alpha=alpha, power=power)
 
 
 def over_distances(values: Floats, estimate: Floats, found: MaskedAttitudes | ChatAnswers) -> Numbers:
