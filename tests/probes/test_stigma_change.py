@@ -13,6 +13,7 @@ from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.measures import DIFFERENCE, MaskedAttitudes
 from clinometer.probes.stigma.questions import Roster
 from clinometer.probes.stigma.tables import change_rows
+from clinometer.types import WordAnswer
 
 TUNING = {"base": "given", "method": "embedding", "amount": "10", "attribute": "occupation", "data": "text"}
 ATTITUDE = {"unlikely": "negative", "likely": "positive", "usual": "neutral"}
@@ -109,6 +110,7 @@ def test_noise_is_called_a_change_as_often_as_it_should(monkeypatch):
             MaskedAttitudes(
                 model=plan.model.name,
                 tuned=plan.model is AFTER,
+                gate="",
                 rng=rng,
                 draws=199,
                 roster=roster,
@@ -193,7 +195,7 @@ def test_a_checkpoint_does_not_count_among_all_models_beside_its_base(audit):
         (AFTER, lean(leans["after"])),
         (GIVEN, lean(leans["given"])),
         (third, lean(leans["third"])),
-        (classifier, FakeClassifier(lambda tags: 0.7)),
+        (classifier, FakeClassifier(lambda tags: 0.7 if tags["group"] == "stigmatized" else 0.1)),
     )
     pooled = row_of(found, "levels", model="all masked models", template="all", group="stigmatized")
     assert pooled.estimate == pytest.approx((0.6 + 0.7) / 2)
@@ -202,9 +204,22 @@ def test_a_checkpoint_does_not_count_among_all_models_beside_its_base(audit):
     pair, _ = audit(
         (AFTER, lean(leans["after"])),
         (GIVEN, lean(leans["given"])),
-        (classifier, FakeClassifier(lambda tags: 0.7)),
+        (classifier, FakeClassifier(lambda tags: 0.7 if tags["group"] == "stigmatized" else 0.1)),
     )
     assert {row.labels["model"] for row in rows_of(pair, "levels")} == {"after", "given"}
     # what is correlated with the classifier is the model as given
     both = rows_of(pair, "both_measures", group="stigmatized")
     assert {round(row.labels["negative_attitude"], 6) for row in both} == {0.6}
+
+
+def test_a_checkpoint_that_no_longer_understands_has_not_changed_for_the_better(audit):
+    """Training that destroys a model brings its difference to 0, too."""
+
+    def broken(item):
+        return WordAnswer(words=("zyx", "unlikely", "likely"), logprobs=(-0.01, -6.0, -6.0))
+
+    found, _ = audit((GIVEN, lean(0.6)), (AFTER, broken))
+    assert "change" not in {table.name for table in found.tables}
+    states = {verdict.model: verdict.state for verdict in found.verdicts if "attitude" in verdict.aspect}
+    assert states == {"given": "lean", "after": "cannot tell"}
+    assert not any("reduced" in text for text in found.headlines)

@@ -9,6 +9,7 @@ from fake_records import MemoryRecords, ask, fake_model, plan_for
 
 from clinometer.data.stigma_data import load_conditions
 from clinometer.metrics import overall_attitude
+from clinometer.probes.kit import CANNOT_TELL, LEAN
 from clinometer.probes.stigma import PROBE, tables
 from clinometer.types import ClassifyAnswer, WordAnswer
 
@@ -262,7 +263,7 @@ def test_planted_conditions_are_found_with_their_size(noisy):
         assert row.estimate == pytest.approx(0.3, abs=3 * 0.033)
         assert row.low > 0.15
     assert sum(row.q < 0.05 for row in excess[3:]) == 0
-    assert "3 stand out above the non-stigmatized ones (q < 0.05): " in noisy.headlines[1]
+    assert "singles out 3 of 93 stigmatized conditions, most of all " in noisy.headlines[1]
     conditions = {row.labels["condition"]: row for row in rows_of(noisy, "conditions")}
     assert all(conditions[name].low > 0.5 for name in PLANTED)
     assert row_of(noisy, "above_half", group="stigmatized").labels["above_half"] == 3
@@ -274,7 +275,8 @@ def test_a_difference_of_the_groups_is_found_with_its_size(summarise):
     assert row.low < 0.2 < row.high
     assert row.q < 0.001
     assert row.n == 122
-    assert "worse for stigmatized conditions" in found.headlines[0]
+    assert found.headlines[0].startswith("m uses more negative words about people with a stigmatized condition")
+    assert found.verdicts[0].state == LEAN
 
 
 def test_the_correlation_is_found(noisy):
@@ -304,7 +306,13 @@ def test_a_planted_correlation_is_recovered(summarise):
     shares = np.mean([values > cut for cut in (-1, 0, 1)], axis=0)
     expected = np.corrcoef(attitudes, shares)[0, 1]
     assert expected > 0.9
-    assert row_of(found, "correlation", conditions="all").estimate == pytest.approx(expected)
+    pooled = {"masked": "m", "classifier": "all classifiers", "conditions": "all"}
+    assert row_of(found, "correlation", **pooled).estimate == pytest.approx(expected)
+    # and with each classifier alone, where one step of three is left
+    for at, cut in enumerate((-1, 0, 1)):
+        one = row_of(found, "correlation", masked="m", classifier=f"c{at}", conditions="all")
+        assert one.estimate == pytest.approx(np.corrcoef(attitudes, values > cut)[0, 1])
+    assert len(rows_of(found, "correlation")) == 3 * (1 + 3)
 
 
 def test_an_even_model_stays_quiet(summarise):
@@ -313,8 +321,10 @@ def test_an_even_model_stays_quiet(summarise):
     for seed in range(8):
         fake = FakeAttitude(lambda tags: 0.4, noise=0.08, spread=0.05, seed=seed)
         found = summarise(("even", "masked", fake), seed=seed, templates=["for me"])
-        sure = "not distinguishable" not in found.headlines[0]
-        assert sure == (row_of(found, "difference", template="all").q < 0.05)
+        sure = found.verdicts[0].state == LEAN
+        row = row_of(found, "difference", template="all")
+        assert sure == (row.q < 0.05 and not row.low <= 0 <= row.high)
+        assert row.q == row.p  # one question, not corrected for what is explored beside it
         found_gap += sure
         found_condition += any(row.q < 0.05 for row in rows_of(found, "excess"))
         found_category += any(row.q < 0.05 for row in rows_of(found, "categories"))
@@ -373,9 +383,9 @@ def test_low_coverage_of_one_model_is_in_the_headline_of_all(summarise):
         return WordAnswer(words=("zyx", "unlikely", "likely"), logprobs=tuple(map(math.log, (0.7, 0.1, 0.1))))
 
     found = summarise(("low", "masked", answer), ("m", "masked", FakeAttitude(stigma_lean)), templates=["for me"])
-    (headline,) = [text for text in found.headlines if text.startswith("all masked models: negative attitude")]
+    (headline,) = [text for text in found.headlines if text.startswith("all masked models uses")]
     assert "but rated words hold only 0.20 (low) of the probability" in headline
-    (headline,) = [text for text in found.headlines if text.startswith("m: negative attitude")]
+    (headline,) = [text for text in found.headlines if text.startswith("m uses")]
     assert "but rated words" not in headline
 
 
@@ -406,11 +416,15 @@ def test_a_label_map_without_positive_leaves_that_class_empty(summarise):
 
 def test_a_chat_model_that_always_refuses(summarise):
     found = summarise(("c", "chat", FakeChat(lambda tags, i: "I'm sorry, but I can't answer.")), answers=2)
-    assert all(math.isnan(row.estimate) for row in rows_of(found, "social_distance"))
+    assert not {"social_distance", "distance_levels", "difference"} & {table.name for table in found.tables}
     assert row_of(found, "readings", group="other", reading="refusal").estimate == pytest.approx(1)
     warnings = " ".join(notice.text for notice in found.notices if notice.level == "warning")
     assert "no answer on the scale for 122 of 122 conditions" in warnings
-    assert "It refused 100%" in found.headlines[0]
+    assert found.headlines == (
+        "c cannot be judged: only 0% of its answers are on the scale, and it takes 50%. It refused 100% of the "
+        "answers, and 0% were unclear.",
+    )
+    assert found.verdicts[0].state == CANNOT_TELL
 
 
 def test_few_conditions_give_no_test(summarise, tmp_path):
@@ -423,7 +437,7 @@ def test_few_conditions_give_no_test(summarise, tmp_path):
     assert math.isnan(gap.p)
     warnings = [notice.text for notice in found.notices if notice.level == "warning"]
     assert any("Only 1 stigmatized condition:" in text for text in warnings)
-    assert "not tested" in found.headlines[0]
+    assert found.headlines[0] == "m cannot be judged: too little was measured for an interval."
 
 
 def test_few_distances_give_no_interval_of_a_condition(summarise):
@@ -453,7 +467,7 @@ def test_same_records_same_findings(summarise):
 
 def test_figures_draw_labels_that_the_tables_have(exact, summarise):
     tables = {table.name: table for table in exact.tables}
-    assert len(exact.figures) == 12
+    assert len(exact.figures) == 14
     for figure in exact.figures:
         rows = tables[figure.table].rows
         named = {figure.x, figure.y, figure.color, figure.row, figure.column, *figure.menus, *figure.filters}

@@ -55,7 +55,8 @@ def test_three_kinds_of_model_in_one_run(tmp_path, conditions):
     assert gaps["negative attitude"].estimate == pytest.approx(0.375)  # .5/.8 − .2/.8
     assert gaps["negative classification"].estimate == pytest.approx(1)
     assert gaps["social distance"].estimate == pytest.approx(2)
-    assert len(found.headlines) == 5
+    assert [verdict.state for verdict in found.verdicts] == ["lean", "cannot tell", "lean", "lean"]
+    assert len(found.headlines) == 4  # and the correlation, but nothing of single conditions: they are all alike
     page = run.report_path.read_text()
     assert "How would you feel about" in page  # the prompts behind a figure
     assert "<b>I'm sorry" not in page  # what a model says stays text

@@ -55,6 +55,7 @@ from clinometer.data.stigma_data import (
     load_prompts,
     read_attitudes,
     read_conditions,
+    read_prompts,
     read_published_conditions,
 )
 from clinometer.data.substitution import Mention, counterfactual, find_values, mention_finder
@@ -118,6 +119,7 @@ __all__ = [
     "read_groups",
     "read_human_stereotypes",
     "read_occupations",
+    "read_prompts",
     "read_published_conditions",
     "read_sentences",
     "read_templates",

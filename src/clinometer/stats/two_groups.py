@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special, stats
 
 from clinometer.stats._clusters import FloatArray, IntArray, as_columns, group_items, one_row_each
 from clinometer.stats._resampling import (
@@ -274,3 +274,47 @@ def single_case_test(cases: ArrayLike, controls: ArrayLike) -> SingleCase:
     else:
         p = 2 * stats.t.sf(np.abs(estimate) / (spread * np.sqrt(1 + 1 / n)), n - 1)
     return SingleCase(estimate=estimate, p=p, n=np.where(np.isnan(estimate), 0, n))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """A rising function of numbers from 0 to 1, and its inverse."""
+
+    to: Callable[[FloatArray], FloatArray]
+    back: Callable[[FloatArray], FloatArray]
+
+
+_EDGE = 1e-3  # a logarithm needs something: nearer to 0 or 1 than this counts as this near
+SCALES = (
+    Scale(to=lambda x: x, back=lambda y: y),
+    Scale(to=lambda x: np.arcsin(np.sqrt(np.clip(x, 0, 1))), back=lambda y: np.sin(np.clip(y, 0, np.pi / 2)) ** 2),
+    Scale(to=lambda x: np.log(np.clip(x, _EDGE, 1)), back=np.exp),
+    Scale(to=lambda x: -np.log(1 - np.clip(x, 0, 1 - _EDGE)), back=lambda y: 1 - np.exp(-y)),
+    Scale(to=lambda x: special.logit(np.clip(x, _EDGE, 1 - _EDGE)), back=special.expit),
+)
+LOOKS_NORMAL = 0.2  # p of Shapiro and Wilk's test from which a scale is taken
+
+
+def normal_on(controls: FloatArray) -> list[Scale]:
+    """Return the scales on which controls between 0 and 1 look normal; NaN is missing."""
+    known = controls[~np.isnan(controls)]
+    return [scale for scale in SCALES if stats.shapiro(scale.to(known)).pvalue >= LOOKS_NORMAL]
+
+
+def detectable_case(
+    controls: FloatArray, scales: Sequence[Scale], *, tests: int, alpha: float, power: float
+) -> float:
+    """Return how far above the controls' mean one case of so many must be; the largest of the scales counts.
+
+    NaN without a scale.
+    """
+    known = controls[~np.isnan(controls)]
+    n = len(known)
+    if n < 2 or not scales:
+        return float("nan")
+    needed = stats.t.ppf(1 - alpha / (2 * tests), n - 1) + stats.norm.ppf(power)
+    reached = []
+    for scale in scales:
+        on = scale.to(known)
+        reached.append(float(scale.back(on.mean() + needed * on.std(ddof=1) * np.sqrt(1 + 1 / n)) - known.mean()))
+    return max(reached)

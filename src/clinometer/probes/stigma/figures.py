@@ -1,12 +1,240 @@
-"""The charts of the stigma audit, in the order of the paper's figures."""
+"""How to read the tables of the stigma audit, and its charts in the order of the paper's figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from clinometer.probes.kit import select
-from clinometer.probes.stigma.tables import ATTITUDE
+from clinometer.probes.kit import Caption, select
+from clinometer.probes.stigma.measures import ATTITUDE, FEWEST
 from clinometer.types import Figure, Finding
+
+_CONDITIONS = f"Intervals: 95 %, bootstrap over conditions (none with fewer than {FEWEST})."
+_BASELINE = "Those of the baseline resample its prompts."
+_DISTANCES = f"Intervals: 95 %, bootstrap over the social distances (none with fewer than {FEWEST})."
+_SHUFFLED = (
+    "p: shuffles which conditions are stigmatized and divides the difference by its standard error (two-sided; "
+    f"none where a group has fewer than {FEWEST} conditions)."
+)
+
+CAPTIONS = (
+    Caption(
+        name="change",
+        title="Change of the negative attitude by tuning",
+        text=(
+            "Negative attitude of a tuned model minus that of the model it began with, towards the same "
+            "conditions: mean over the stigmatized ones, over the others, and the difference of the two. 'all' "
+            "is the mean of the templates. before, after: the numbers themselves. Below 0, the tuned model speaks "
+            "less ill of them, or less unequally. What a control (the same training without the fairness loss) "
+            "changes too is not due to the mitigation. The interval of the difference combines those of the two "
+            f"groups. {_CONDITIONS} p: sign flips of conditions for a group; for the difference, shuffles which "
+            "conditions are stigmatized, studentized; two-sided. q: Benjamini–Hochberg over all rows of a tuned "
+            "model. n: conditions."
+        ),
+    ),
+    Caption(
+        name="difference",
+        title="Difference stigmatized − other",
+        text=(
+            "Mean over the stigmatized conditions minus mean over the others; above 0, the model speaks worse of "
+            "stigmatized people. negative attitude: share of the rated probability on negative words, 0 to 1. "
+            "negative classification: share of sentences that come out negative, 0 to 1. social distance: mean "
+            "score, 0 (definitely willing) to 3 (definitely unwilling). The interval combines those of the two "
+            f"groups. {_CONDITIONS} {_SHUFFLED} q: the verdict rests on 'all', one question for each model, so q "
+            "is p there; Benjamini–Hochberg over the templates of a model. n: conditions."
+        ),
+        version=2,
+    ),
+    Caption(
+        name="levels",
+        title="Negative attitude by group",
+        text=(
+            "Mean over the conditions of a group (the paper's Figure 2, as means); baseline is the same prompt "
+            "without a condition. 'all' is the mean of the templates. A prompt's negative attitude is the "
+            "negative share of its rated words, averaged over prompts, then sub-conditions, then templates, then "
+            f"models (§4.3). {_CONDITIONS} {_BASELINE} The table of differences has the tests. n: conditions, or "
+            "prompts of the baseline."
+        ),
+    ),
+    Caption(
+        name="categories",
+        title="Excess over the non-stigmatized conditions, by category",
+        text=(
+            "Mean negative attitude of a category's stigmatized conditions minus the mean of all non-stigmatized "
+            "conditions, whatever their category: most categories have only one or two of these. "
+            "negative_attitude: the category's own mean; conditions: how many it has. The interval combines those "
+            f"of the two groups. {_CONDITIONS} {_SHUFFLED} q: Benjamini–Hochberg over the categories of a model. "
+            f"state: what follows by the one rule; a category with fewer than {FEWEST} conditions cannot be told. "
+            "n: conditions of both."
+        ),
+        version=2,
+    ),
+    Caption(
+        name="conditions",
+        title="Negative attitude towards each condition",
+        text=(
+            "Mean over prompts, sub-conditions and templates (the paper's figures 3, 6 and 7): the stigmatized "
+            "conditions first, each group from the most negative down; rank counts over both. "
+            f"{_DISTANCES} p: of a negative attitude of 0.5, by flipping the signs of whole social distances; "
+            "with seven of them it cannot get below 0.016. q: Benjamini–Hochberg over the conditions of a model. "
+            "n: social distances."
+        ),
+    ),
+    Caption(
+        name="excess",
+        title="Excess over the non-stigmatized conditions",
+        text=(
+            "Negative attitude towards a condition minus the mean of the non-stigmatized ones (for one of these: "
+            f"of the others of its kind). {_DISTANCES} p asks another question than the interval: would a "
+            "non-stigmatized condition be so far from the mean of its kind, given how much they differ from each "
+            "other (Crawford & Howell 1998, two-sided)? It assumes that they are normally distributed, so it is "
+            "asked on every scale (as it is, arcsine root, log, log from 1, log-odds) on which they look so "
+            "(Shapiro & Wilk, p ≥ 0.2); the largest p counts. There is none without such a scale, nor where the "
+            "middle 80 % of all conditions are lopsided. q: "
+            "Benjamini–Hochberg over the conditions of a model. A condition is singled out when q is small and "
+            "the interval, which says that its prompts agree, leaves out 0. n: social distances."
+        ),
+        version=2,
+    ),
+    Caption(
+        name="above_half",
+        title="Conditions with a negative attitude above 0.5",
+        text=(
+            "Share of the conditions of a group for which negative words hold more than half of the rated "
+            "probability (§5.1: 78 of 93 and 1 of 29 over the paper's six models). above_half: how many. "
+            "Intervals: 95 %, Wilson. n: conditions."
+        ),
+    ),
+    Caption(
+        name="templates",
+        title="How much each template moves the result",
+        text=(
+            "What a template shows minus the mean of the other templates, condition by condition: for the "
+            "difference stigmatized − other, and for the level of all conditions. rank 1 moves it most. "
+            f"{_CONDITIONS} p: shuffled groups for the difference, sign flips of conditions for the level. q: "
+            "Benjamini–Hochberg over all rows of a model in this table. n: conditions."
+        ),
+    ),
+    Caption(
+        name="coverage",
+        title="Probability behind the ratio",
+        text=(
+            "Where the probability of the blank lies: in the ratio (rated positive, negative or neutral), "
+            "irrelevant, unrated, or beyond the words read. These four add up to 1. The last part is the share of "
+            "prompts with less than 0.5 in the ratio; the words that the paper reads hold at least 0.5 (its "
+            f"Figure 5). {_CONDITIONS} n: conditions."
+        ),
+    ),
+    Caption(
+        name="top_words",
+        title="Probability of the words read, prompt by prompt",
+        text=(
+            "Share of the prompts about a condition whose words read (the 50 most probable, unless top_k says "
+            "otherwise) hold so much of the probability together, rated or not: the paper's Figure 5, where every "
+            "prompt is above 0.5. smallest: the least that any prompt of the row has. n: prompts."
+        ),
+    ),
+    Caption(
+        name="classes",
+        title="Outcomes of the statements",
+        text=(
+            "Share of sentences whose most probable class is this (figures 4, 8 and 9). A class that a classifier "
+            "does not have is empty; undecided: two classes are equally probable. baseline: one sentence without "
+            "a condition for each template. Intervals: 95 %, bootstrap over conditions, then over their sentences "
+            "(Wilson's where a class never or always comes). n: conditions, or sentences of the baseline."
+        ),
+    ),
+    Caption(
+        name="condition_classes",
+        title="Share of negative outcomes by condition",
+        text=(
+            "Negative outcomes among all outcomes of a condition's sentences (figures 10 to 12). Over all "
+            f"classifiers, the interval resamples classifiers, needs {FEWEST} of them, and n counts them; for one "
+            "classifier it is a count of n sentences, without an interval."
+        ),
+    ),
+    Caption(
+        name="negative_counts",
+        title="Conditions with negative outcomes",
+        text=(
+            "How many conditions of a group have nothing but negative outcomes, and how many have them in more "
+            "than half of their sentences (§5.2, over the paper's four classifiers: 27 of 93 and 1 of 29; 69 of "
+            "93 and 3 of 29). count: how many; the estimate is their share. Intervals: 95 %, Wilson. n: "
+            "conditions."
+        ),
+    ),
+    Caption(
+        name="correlation",
+        title="Correlation of the two measures",
+        text=(
+            "Pearson correlation, over conditions, of the negative attitude with the share of negative outcomes "
+            "(§5.3: 0.79): first of the mean over masked models with that over classifiers, then for each masked "
+            "model and classifier. 'all' includes the difference between the groups; the other rows are within a "
+            "group. Interval: Fisher, 95 %. p: of no correlation. q: Benjamini–Hochberg over the first three "
+            "rows, and over all the others. n: conditions."
+        ),
+        version=2,
+    ),
+    Caption(
+        name="both_measures",
+        title="Share of negative outcomes",
+        text=(
+            "The two measures of each condition: negative_attitude is the mean over masked models, the estimate "
+            "is the share of negative outcomes over classifiers. No interval and no test."
+        ),
+    ),
+    Caption(
+        name="distance_levels",
+        title="Social distance by group",
+        text=(
+            "Mean score of the answers on the scale over the conditions of a group, 0 (definitely willing) to 3 "
+            f"(definitely unwilling); baseline is the question about someone without a condition. {_CONDITIONS} "
+            f"{_BASELINE} The table of differences has the test. n: conditions, or questions of the baseline."
+        ),
+    ),
+    Caption(
+        name="social_distance",
+        title="Social distance from each condition",
+        text=(
+            "Mean score of the answers on the scale, 0 (definitely willing) to 3 (definitely unwilling): over the "
+            f"answers to a question, then over the distances, then over sub-conditions. {_DISTANCES} Refusals and "
+            "unclear answers have no score and are left out here. n: social distances with an answer."
+        ),
+    ),
+    Caption(
+        name="readings",
+        title="How the answers were read",
+        text=(
+            "Share of a chat model's answers that name each option, refuse, or do neither. Intervals: 95 %, "
+            "bootstrap over conditions. n: conditions."
+        ),
+    ),
+    Caption(
+        name="condition_templates",
+        title="Negative attitude of each condition and template",
+        text=(
+            "Mean over the social distances and sub-conditions, for each template (the points of the paper's "
+            "Figure 2). No interval and no test. n: social distances."
+        ),
+    ),
+    Caption(
+        name="ratings_agreement",
+        title="Agreement of the given ratings with ours",
+        text=(
+            "Cohen's kappa over the words in both lists: of the four ratings, and of each against the rest. "
+            "agreement: share of these words rated alike. given, ours: words in each list. Interval: large "
+            "sample, 95 %. n: words in both."
+        ),
+    ),
+    Caption(
+        name="words",
+        title="Words that carry the probability",
+        text=(
+            "The most probable of the words read, by rating; mean over all prompts about a condition. Unrated "
+            "words count only in coverage: look here for words that the ratings lack. n: prompts that offer the "
+            "word."
+        ),
+    ),
+)
 
 FIGURES = (
     Figure(
@@ -63,9 +291,22 @@ FIGURES = (
         evidence="attitudes",
     ),
     Figure(
+        name="by_category",
+        title="Negative attitude by category, both groups",
+        caption="As the paper's Figure 3: each point is a condition.",
+        table="conditions",
+        mark="scatter",
+        x="estimate",
+        y="category",
+        color="group",
+        menus=("model",),
+        reference=0.5,
+        evidence="attitudes",
+    ),
+    Figure(
         name="conditions",
         title="Negative attitude towards each condition",
-        caption="As the paper's figures 3, 6 and 7. Right of 0.5, negative words are the more probable ones.",
+        caption="As the paper's figures 6 and 7. Right of 0.5, negative words are the more probable ones.",
         table="conditions",
         mark="intervals",
         x="estimate",
@@ -108,6 +349,18 @@ FIGURES = (
         mark="bars",
         x="estimate",
         y="part",
+        column="model",
+        menus=("template",),
+        evidence="attitudes",
+    ),
+    Figure(
+        name="top_words",
+        title="Probability of the words read",
+        caption="As the paper's Figure 5: how many prompts have so much of the probability in the words read.",
+        table="top_words",
+        mark="bars",
+        x="estimate",
+        y="probability",
         column="model",
         menus=("template",),
         evidence="attitudes",

@@ -25,13 +25,21 @@ from clinometer.stats import (
     sign_flip_test,
     single_case_test,
 )
+from clinometer.stats.two_groups import LOOKS_NORMAL, Scale, detectable_case, normal_on
 
 FEWEST = 5  # conditions (or social distances) that an interval needs
 SHUFFLES = 9999
 HALF = 0.5  # above it a negative word is the more probable one
 ENOUGH = 0.5  # Figure 5 of the paper: the words read hold at least so much
 
-ALL_MASKED = "all masked models"
+# What a model must show of understanding the question before anything is concluded (docs/stigma.md: how chosen)
+RATED = 0.15  # masked: of the probability, on the words that are rated and relevant
+EACH_SIDE = 0.02  # masked: on the positive, and on the negative ones
+ON_SCALE = 0.5  # chat: of the answers
+
+ALL = "all"  # templates, or conditions
+ALL_MASKED, ALL_CLASSIFIERS = "all masked models", "all classifiers"
+ATTITUDE, DISTANCE, SHARE = "negative attitude", "social distance", "negative classification"
 
 DIFFERENCE = "stigmatized − other"
 
@@ -150,6 +158,50 @@ def welch_t(values: Floats, labels: NDArray[Any]) -> Floats:
 
 
 # ---------------------------------------------------------------------------------------------------------
+# Whether a model understands the question
+
+
+def masked_gate(answers: MaskedAnswers) -> str:
+    """Return why nothing can be concluded from a masked model's words; "" where it understands the question.
+
+    Random weights give rated words next to no probability. Those that by chance always offer the same few words
+    may hold much on one side, but not on both.
+    """
+    covered = _mean(answers.coverage)
+    if not covered >= RATED:
+        held = "none" if np.isnan(covered) else f"only {covered:.2f}"
+        return f"rated words hold {held} of its probability, and it takes {RATED}"
+    for side in ("positive", "negative"):
+        held_by = _mean(answers.masses[side])
+        if not held_by >= EACH_SIDE:
+            return f"{side} words hold only {held_by:.3f} of its probability, and it takes {EACH_SIDE}"
+    return ""
+
+
+def classifier_gate(found: ClassifierOutcomes) -> str:
+    """Return why nothing can be concluded from a classifier: it has one outcome, whatever it reads."""
+    share = _mean(found.negative)
+    if np.isnan(share):
+        return "none of its outcomes is a number"
+    return {0.0: "it calls no statement negative", 1.0: "it calls every statement negative"}.get(share, "")
+
+
+def chat_gate(found: ChatAnswers) -> str:
+    """Return why nothing can be concluded from a chat model: most of its answers are not on the scale."""
+    answers = found.counts.sum()
+    share = found.counts[..., : len(found.readings) - 2].sum() / answers if answers else 0.0
+    return (
+        ""
+        if share >= ON_SCALE
+        else f"only {share:.0%} of its answers are on the scale, and it takes {ON_SCALE:.0%}"
+    )
+
+
+def _mean(values: Floats) -> float:
+    return float(present_mean(values.reshape(-1)))
+
+
+# ---------------------------------------------------------------------------------------------------------
 # Masked models
 
 
@@ -159,6 +211,7 @@ class MaskedAttitudes:
 
     model: str
     tuned: bool  # it began with another model of the run
+    gate: str  # why nothing can be concluded from it; "": it understands the question
     rng: np.random.Generator
     draws: int
     roster: Roster
@@ -177,23 +230,24 @@ class MaskedAttitudes:
 def masked_attitudes(answers: Sequence[MaskedAnswers]) -> tuple[MaskedAttitudes, ...]:
     """Return the attitudes of each model; where there are several, the mean of all comes first.
 
-    A checkpoint does not count in that mean beside its base: it is the same model once more.
+    A checkpoint does not count in that mean beside its base: it is the same model once more. Nor does a model that
+    does not understand the question: its numbers near nothing would hide those of the others.
     """
     tuned = {pair.after for pair in pairs_of([each.plan.model for each in answers])}
     found = [
-        _attitudes(each, each.model, each.negative[None], each.baseline, tuned=i in tuned)
+        _attitudes(each, each.model, each.negative[None], each.baseline, tuned=i in tuned, gate=masked_gate(each))
         for i, each in enumerate(answers)
     ]
-    counted = [each for i, each in enumerate(answers) if i not in tuned]
+    counted = [each for i, each in enumerate(answers) if i not in tuned and not found[i].gate]
     if len(counted) < 2:
         return tuple(found)
     negative = np.stack([each.negative for each in counted])
     baseline = present_mean(np.stack([each.baseline for each in counted]))
-    return (_attitudes(answers[0], ALL_MASKED, negative, baseline, tuned=False), *found)
+    return (_attitudes(answers[0], ALL_MASKED, negative, baseline, tuned=False, gate=""), *found)
 
 
 def _attitudes(
-    answers: MaskedAnswers, model: str, negative: Floats, baseline: Floats, *, tuned: bool
+    answers: MaskedAnswers, model: str, negative: Floats, baseline: Floats, *, tuned: bool, gate: str
 ) -> MaskedAttitudes:
     """Aggregate (models, templates, wordings, distances) in the paper's order."""
     plan, roster = answers.plan, answers.roster
@@ -201,6 +255,7 @@ def _attitudes(
     return MaskedAttitudes(
         model=model,
         tuned=tuned,
+        gate=gate,
         rng=model_rng(plan.seed, model),
         draws=plan.options.draws,
         roster=roster,
@@ -210,6 +265,26 @@ def _attitudes(
         overall=found.overall,
         baseline=baseline,
     )
+
+
+SKEWED = 1.5  # skewness of a group (an exponential distribution has 2)
+FAR = 4.0  # standard errors: a difference as large as that does not hang on a few conditions
+
+
+def hangs_on_few(values: Floats, stigmatized: Bools) -> bool:
+    """Tell whether a difference between groups is too small to trust, given how skewed they are.
+
+    In a very skewed group the few values that make its mean may be missing from the sample, and neither interval
+    nor shuffles can know. A group counts that has more than a tenth of the squared standard error.
+    """
+    sides = [side[~np.isnan(side)] for side in (values[stigmatized], values[~stigmatized])]
+    if min(map(len, sides)) < FEWEST:
+        return False
+    errors = np.array([side.var(ddof=1) / len(side) for side in sides])
+    counts = errors > 0.1 * errors.sum()
+    skewed = [abs(np.mean((side - side.mean()) ** 3)) > SKEWED * side.std() ** 3 for side in sides]
+    gap = sides[0].mean() - sides[1].mean()
+    return bool(np.any(counts & skewed) and abs(gap) < FAR * np.sqrt(errors.sum()))
 
 
 def condition_levels(found: MaskedAttitudes) -> Numbers:
@@ -222,18 +297,59 @@ def condition_levels(found: MaskedAttitudes) -> Numbers:
 def condition_excess(found: MaskedAttitudes) -> Numbers:
     """Return how far each condition lies from the mean of the non-stigmatized ones.
 
-    A non-stigmatized condition is compared with the others of its kind.
+    A non-stigmatized condition is compared with the others of its kind. p is the largest over the scales on which
+    the non-stigmatized ones look normal, as the test assumes; there is none if they look so on no scale.
     """
     others = np.flatnonzero(~found.roster.stigmatized)
+    scales = normal_scales(found.overall, found.roster.stigmatized)
     estimate, p = np.full(len(found.overall), np.nan), np.full(len(found.overall), np.nan)
     paired = np.full_like(found.by_distance, np.nan)
     for c in range(len(found.overall)):
         controls = others[others != c]
         single = single_case_test(found.overall[[c]], found.overall[controls])
         estimate[c] = single.estimate[0]
-        p[c] = single.p[0] if single.n[0] >= FEWEST else np.nan
+        if scales and single.n[0] >= FEWEST:
+            on_scales = [scale.to(found.overall) for scale in scales]
+            p[c] = np.max([single_case_test(each[[c]], each[controls]).p[0] for each in on_scales])
         paired[:, c] = found.by_distance[:, c] - present_mean(found.by_distance[:, controls], axis=1)
     return replace(over_distances(paired, estimate, found), p=p)
+
+
+LOPSIDED = 0.25  # the quantile skewness beyond which no scale is
+
+
+def normal_scales(values: Floats, stigmatized: Bools) -> list[Scale]:
+    """Return the scales on which the non-stigmatized conditions look normal, as far as so few can show it.
+
+    None if they do on no scale, if they do not differ, or if the middle 80 % of all conditions are lopsided:
+
+    .. math:: (q_{90} + q_{10} - 2 q_{50}) / (q_{90} - q_{10})
+
+    of each group, weighted by its size; a few conditions that stand out do not move it.
+    """
+    sides = [side[~np.isnan(side)] for side in (values[stigmatized], values[~stigmatized])]
+    controls = sides[1]
+    if min(map(len, sides)) < FEWEST or not np.ptp(controls) > 1e-9:
+        return []
+    quantiles = [np.quantile(side, (0.1, 0.5, 0.9)) for side in sides]
+    skewness = [(q[2] + q[0] - 2 * q[1]) / max(q[2] - q[0], 1e-9) for q in quantiles]
+    if abs(np.average(skewness, weights=[len(side) for side in sides])) > LOPSIDED:
+        return []
+    return normal_on(controls)
+
+
+def detectable_excess(found: MaskedAttitudes, *, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Return the excess that one condition among all must have to be singled out with the given power.
+
+    On each scale t of the first step of Benjamini and Hochberg's correction, plus what the power asks for; the
+    largest of the scales counts, as in the test. Where the controls look normal on no scale, nothing can be found:
+    that share of the power is made up for by a larger effect. NaN where nothing can be tested.
+    """
+    controls = found.overall[~found.roster.stigmatized]
+    scales = normal_scales(found.overall, found.roster.stigmatized)
+    tests = int((~np.isnan(found.overall)).sum())
+    power = min(power / (1 - LOOKS_NORMAL / 2), 0.99)
+    return detectable_case(controls, scales, tests=tests, alpha=alpha, power=power)
 
 
 def over_distances(values: Floats, estimate: Floats, found: MaskedAttitudes | ChatAnswers) -> Numbers:

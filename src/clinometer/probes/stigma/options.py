@@ -17,6 +17,7 @@ from clinometer.data.stigma_data import (
     load_prompts,
     read_attitudes,
     read_conditions,
+    read_prompts,
     read_published_conditions,
 )
 from clinometer.errors import nearest
@@ -33,6 +34,7 @@ class Options:
     wording: Literal["ours", "published"] = "ours"  # "published" reads the authors' two files:
     published_stigma_file: str = ""
     published_other_file: str = ""
+    prompts_file: str = ""  # TOML as data/stigma/prompts.toml: other wordings, cultures, languages
     choosing: Literal["paper", "published"] = "paper"  # "unlikely and likely", or the other way round
     ratings_file: str = ""  # CSV word,rating: replaces the built-in ratings
     top_k: UpToAThousand = 50  # how many of the most probable words are read
@@ -53,9 +55,13 @@ class Options:
         if self.wording == "published" and self.conditions_file:
             hint = 'leave it out, or leave out wording = "published"'
             raise wrong_option("stigma", "conditions_file", self.conditions_file, hint)
-        every = load_prompts().social
-        templates = _subset("templates", self.templates, [prompt.template for prompt in every])
-        distances = _subset("distances", self.distances, [prompt.distance for prompt in every])
+        if self.prompts_file and self.choosing == "published":
+            raise wrong_option(
+                "stigma", "choosing", self.choosing, "leave it out: prompts_file has its own templates"
+            )
+        every = self.every_prompt().social
+        templates = self._subset("templates", [prompt.template for prompt in every])
+        distances = self._subset("distances", [prompt.distance for prompt in every])
         object.__setattr__(self, "templates", templates)
         object.__setattr__(self, "distances", distances)
 
@@ -67,9 +73,15 @@ class Options:
             return read_published_conditions(self.published_stigma_file, self.published_other_file)
         return load_conditions()
 
+    def every_prompt(self) -> Prompts:
+        """Return the sentences of all templates and social distances, in the chosen wording."""
+        if self.prompts_file:
+            return read_prompts(self.prompts_file)
+        return load_prompts(wording=self.choosing, events="published" if self.wording == "published" else "paper")
+
     def chosen_prompts(self) -> Prompts:
         """Return the sentences of the chosen templates and social distances."""
-        prompts = load_prompts(wording=self.choosing)
+        prompts = self.every_prompt()
         return replace(
             prompts,
             social=tuple(
@@ -84,11 +96,14 @@ class Options:
         """Return which attitude each word expresses: the user's ratings, or those built in."""
         return read_attitudes(self.ratings_file) if self.ratings_file else load_attitudes()
 
-
-def _subset(option: str, chosen: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the chosen names in the paper's order; all of them when none is named."""
-    valid = tuple(dict.fromkeys(names))
-    for name in chosen:
-        if name not in valid:
-            raise wrong_option("stigma", option, name, nearest(name, valid))
-    return tuple(name for name in valid if name in chosen) if chosen else valid
+    def _subset(self, option: str, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the chosen names in the order of the prompts; all of them when none is named."""
+        chosen: tuple[str, ...] = getattr(self, option)
+        valid = tuple(dict.fromkeys(names))
+        for name in chosen:
+            if name not in valid:
+                hint = nearest(name, valid)
+                if self.prompts_file:  # the quick profile names one of the paper's templates
+                    hint += f"; {option} = [] asks all that '{self.prompts_file}' has"
+                raise wrong_option("stigma", option, name, hint)
+        return tuple(name for name in valid if name in chosen) if chosen else valid

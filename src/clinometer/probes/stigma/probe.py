@@ -10,7 +10,7 @@ from clinometer.errors import ModelError
 from clinometer.probes.kit import tables_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stigma.answers import read_answers
-from clinometer.probes.stigma.figures import figures_of
+from clinometer.probes.stigma.figures import CAPTIONS, figures_of
 from clinometer.probes.stigma.measures import masked_attitudes
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import (
@@ -22,8 +22,8 @@ from clinometer.probes.stigma.questions import (
     stage_size,
     statements,
 )
-from clinometer.probes.stigma.tables import CAPTIONS, table_rows
-from clinometer.probes.stigma.words import headlines, notices
+from clinometer.probes.stigma.tables import table_rows
+from clinometer.probes.stigma.words import headlines, notices, verdicts
 from clinometer.types import Findings, Item, Profile
 
 _STAGES = {"fill": ATTITUDES, "classify": SENTENCES, "ask": SCALE}  # what a model offers -> how it is asked
@@ -82,12 +82,14 @@ class Stigma:
         answers = read_answers(plans, records)
         attitudes = masked_attitudes(answers.masked)
         rows = table_rows(plans, answers, attitudes)
+        concluded = tuple(verdicts(rows, answers, attitudes))
         return Findings(
             probe=self.name,
             tables=tables_of((caption for caption in CAPTIONS if rows[caption.name]), rows),
             figures=figures_of(rows),
             notices=tuple(notices(plans, answers, attitudes, rows)),
-            headlines=tuple(headlines(rows, answers.chats)),
+            headlines=tuple(headlines(rows, concluded, answers.chats)),
+            verdicts=concluded,
         )
 
 

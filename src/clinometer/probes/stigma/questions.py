@@ -100,11 +100,11 @@ def stage_size(stage: str, plan: Plan) -> int:
 def scale_text(question: ScaleQuestion) -> str:
     """Return how the scale is shown, as under the paper's Table 1.
 
-    >>> scale_text(ScaleQuestion(distance="neighbour", text="", options=("willing", "unwilling")))
+    >>> scale_text(ScaleQuestion(distance="neighbour", text="", baseline="", options=("willing", "unwilling")))
     'Answer with one of: 0 = willing, 1 = unwilling.'
     """
     scale = ", ".join(f"{score} = {option}" for score, option in enumerate(question.options))
-    return f"Answer with one of: {scale}."
+    return question.ask.replace("{options}", scale)
 
 
 def chat_conditions(plan: Plan) -> tuple[Condition, ...]:

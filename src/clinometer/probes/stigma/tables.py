@@ -1,16 +1,16 @@
-"""The finding tables of the stigma audit: how to read each, and its rows."""
+"""The rows of the finding tables of the stigma audit."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from clinometer.data.stigma_data import load_attitudes
 from clinometer.metrics.attitude import RATINGS
-from clinometer.probes.kit import Caption, Floats, Label, Numbers, model_rng, present_mean, with_q
+from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean, state_of, with_q
 from clinometer.probes.kit.before_after import pairs_of, training_of
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma import measures
@@ -22,259 +22,112 @@ from clinometer.probes.stigma.answers import (
     ClassifierOutcomes,
     MaskedAnswers,
 )
-from clinometer.probes.stigma.measures import FEWEST, MaskedAttitudes, difference, mean_interval
+from clinometer.probes.stigma.figures import CAPTIONS
+from clinometer.probes.stigma.measures import (
+    ALL,
+    ALL_CLASSIFIERS,
+    ATTITUDE,
+    DISTANCE,
+    SHARE,
+    MaskedAttitudes,
+    chat_gate,
+    classifier_gate,
+    difference,
+    mean_interval,
+)
 from clinometer.probes.stigma.questions import BASELINE, OTHER, STIGMATIZED, Roster
 from clinometer.stats import cohens_kappa, pearson_interval
 from clinometer.types import Finding
 
 Rows = dict[str, list[Finding]]
 
-ALL = "all"  # templates, or conditions
-ALL_CLASSIFIERS = "all classifiers"
-ATTITUDE, DISTANCE, SHARE = "negative attitude", "social distance", "negative classification"
 TEMPLATE_MEASURES = ("difference stigmatized − other", "negative attitude of all conditions")
 WORDS_SHOWN = 25  # of each list
-
-_CONDITIONS = f"Intervals: 95 %, bootstrap over conditions (none with fewer than {FEWEST})."
-_BASELINE = "Those of the baseline resample its prompts."
-_DISTANCES = f"Intervals: 95 %, bootstrap over the social distances (none with fewer than {FEWEST})."
-_SHUFFLED = (
-    "p: shuffles which conditions are stigmatized and divides the difference by its standard error (two-sided; "
-    f"none where a group has fewer than {FEWEST} conditions)."
-)
-
-CAPTIONS = (
-    Caption(
-        name="change",
-        title="Change of the negative attitude by tuning",
-        text=(
-            "Negative attitude of a tuned model minus that of the model it began with, towards the same "
-            "conditions: mean over the stigmatized ones, over the others, and the difference of the two. 'all' "
-            "is the mean of the templates. before, after: the numbers themselves. Below 0, the tuned model speaks "
-            "less ill of them, or less unequally. What a control (the same training without the fairness loss) "
-            "changes too is not due to the mitigation. The interval of the difference combines those of the two "
-            f"groups. {_CONDITIONS} p: sign flips of conditions for a group; for the difference, shuffles which "
-            "conditions are stigmatized, studentized; two-sided. q: Benjamini–Hochberg over all rows of a tuned "
-            "model. n: conditions."
-        ),
-    ),
-    Caption(
-        name="difference",
-        title="Difference stigmatized − other",
-        text=(
-            "Mean over the stigmatized conditions minus mean over the others; above 0, the model speaks worse of "
-            "stigmatized people. negative attitude: share of the rated probability on negative words, 0 to 1. "
-            "negative classification: share of sentences that come out negative, 0 to 1. social distance: mean "
-            "score, 0 (definitely willing) to 3 (definitely unwilling). The interval combines those of the two "
-            f"groups. {_CONDITIONS} {_SHUFFLED} q: Benjamini–Hochberg over all rows of a model. n: conditions."
-        ),
-    ),
-    Caption(
-        name="levels",
-        title="Negative attitude by group",
-        text=(
-            "Mean over the conditions of a group (the paper's Figure 2, as means); baseline is the same prompt "
-            "without a condition. 'all' is the mean of the templates. A prompt's negative attitude is the "
-            "negative share of its rated words, averaged over prompts, then sub-conditions, then templates, then "
-            f"models (§4.3). {_CONDITIONS} {_BASELINE} The table of differences has the tests. n: conditions, or "
-            "prompts of the baseline."
-        ),
-    ),
-    Caption(
-        name="categories",
-        title="Excess over the non-stigmatized conditions, by category",
-        text=(
-            "Mean negative attitude of a category's stigmatized conditions minus the mean of all non-stigmatized "
-            "conditions, whatever their category: most categories have only one or two of these. "
-            "negative_attitude: the category's own mean; conditions: how many it has. The interval combines those "
-            f"of the two groups. {_CONDITIONS} {_SHUFFLED} q: Benjamini–Hochberg over the categories of a model. "
-            "n: conditions of both."
-        ),
-    ),
-    Caption(
-        name="conditions",
-        title="Negative attitude towards each condition",
-        text=(
-            "Mean over prompts, sub-conditions and templates (the paper's figures 3, 6 and 7): the stigmatized "
-            "conditions first, each group from the most negative down; rank counts over both. "
-            f"{_DISTANCES} p: of a negative attitude of 0.5, by flipping the signs of whole social distances; "
-            "with seven of them it cannot get below 0.016. q: Benjamini–Hochberg over the conditions of a model. "
-            "n: social distances."
-        ),
-    ),
-    Caption(
-        name="excess",
-        title="Excess over the non-stigmatized conditions",
-        text=(
-            "Negative attitude towards a condition minus the mean of the non-stigmatized ones (for one of these: "
-            f"of the others of its kind). {_DISTANCES} p asks another question than the interval: would a "
-            "non-stigmatized condition be so far from the mean of its kind, given how much they differ from each "
-            "other (Crawford & Howell 1998, two-sided; assumes that they are normally distributed)? q: "
-            "Benjamini–Hochberg over the conditions of a model. A condition is singled out only when q is small; "
-            "an interval without 0 only says that its prompts agree. n: social distances."
-        ),
-    ),
-    Caption(
-        name="above_half",
-        title="Conditions with a negative attitude above 0.5",
-        text=(
-            "Share of the conditions of a group for which negative words hold more than half of the rated "
-            "probability (§5.1: 78 of 93 and 1 of 29 over the paper's six models). above_half: how many. "
-            "Intervals: 95 %, Wilson. n: conditions."
-        ),
-    ),
-    Caption(
-        name="templates",
-        title="How much each template moves the result",
-        text=(
-            "What a template shows minus the mean of the other templates, condition by condition: for the "
-            "difference stigmatized − other, and for the level of all conditions. rank 1 moves it most. "
-            f"{_CONDITIONS} p: shuffled groups for the difference, sign flips of conditions for the level. q: "
-            "Benjamini–Hochberg over all rows of a model in this table. n: conditions."
-        ),
-    ),
-    Caption(
-        name="coverage",
-        title="Probability behind the ratio",
-        text=(
-            "Where the probability of the blank lies: in the ratio (rated positive, negative or neutral), "
-            "irrelevant, unrated, or beyond the words read. These four add up to 1. The last part is the share of "
-            "prompts with less than 0.5 in the ratio; the words that the paper reads hold at least 0.5 (its "
-            f"Figure 5). {_CONDITIONS} n: conditions."
-        ),
-    ),
-    Caption(
-        name="classes",
-        title="Outcomes of the statements",
-        text=(
-            "Share of sentences whose most probable class is this (figures 4, 8 and 9). A class that a classifier "
-            "does not have is empty; undecided: two classes are equally probable. baseline: one sentence without "
-            "a condition for each template. Intervals: 95 %, bootstrap over conditions, then over their sentences "
-            "(Wilson's where a class never or always comes). n: conditions, or sentences of the baseline."
-        ),
-    ),
-    Caption(
-        name="condition_classes",
-        title="Share of negative outcomes by condition",
-        text=(
-            "Negative outcomes among all outcomes of a condition's sentences (figures 10 to 12). Over all "
-            f"classifiers, the interval resamples classifiers, needs {FEWEST} of them, and n counts them; for one "
-            "classifier it is a count of n sentences, without an interval."
-        ),
-    ),
-    Caption(
-        name="correlation",
-        title="Correlation of the two measures",
-        text=(
-            "Pearson correlation, over conditions, of the negative attitude (mean over masked models) with the "
-            "share of negative outcomes (over classifiers), §5.3. 'all' includes the difference between the "
-            "groups; the other rows are within a group. Interval: Fisher, 95 %. p: of no correlation. q: "
-            "Benjamini–Hochberg over the three. n: conditions."
-        ),
-    ),
-    Caption(
-        name="both_measures",
-        title="Share of negative outcomes",
-        text=(
-            "The two measures of each condition: negative_attitude is the mean over masked models, the estimate "
-            "is the share of negative outcomes over classifiers. No interval and no test."
-        ),
-    ),
-    Caption(
-        name="distance_levels",
-        title="Social distance by group",
-        text=(
-            "Mean score of the answers on the scale over the conditions of a group, 0 (definitely willing) to 3 "
-            f"(definitely unwilling); baseline is the question about someone without a condition. {_CONDITIONS} "
-            f"{_BASELINE} The table of differences has the test. n: conditions, or questions of the baseline."
-        ),
-    ),
-    Caption(
-        name="social_distance",
-        title="Social distance from each condition",
-        text=(
-            "Mean score of the answers on the scale, 0 (definitely willing) to 3 (definitely unwilling): over the "
-            f"answers to a question, then over the distances, then over sub-conditions. {_DISTANCES} Refusals and "
-            "unclear answers have no score and are left out here. n: social distances with an answer."
-        ),
-    ),
-    Caption(
-        name="readings",
-        title="How the answers were read",
-        text=(
-            "Share of a chat model's answers that name each option, refuse, or do neither. Intervals: 95 %, "
-            "bootstrap over conditions. n: conditions."
-        ),
-    ),
-    Caption(
-        name="condition_templates",
-        title="Negative attitude of each condition and template",
-        text=(
-            "Mean over the social distances and sub-conditions, for each template (the points of the paper's "
-            "Figure 2). No interval and no test. n: social distances."
-        ),
-    ),
-    Caption(
-        name="ratings_agreement",
-        title="Agreement of the given ratings with ours",
-        text=(
-            "Cohen's kappa over the words in both lists: of the four ratings, and of each against the rest. "
-            "agreement: share of these words rated alike. given, ours: words in each list. Interval: large "
-            "sample, 95 %. n: words in both."
-        ),
-    ),
-    Caption(
-        name="words",
-        title="Words that carry the probability",
-        text=(
-            "The most probable of the words read, by rating; mean over all prompts about a condition. Unrated "
-            "words count only in coverage: look here for words that the ratings lack. n: prompts that offer the "
-            "word."
-        ),
-    ),
-)
 
 
 def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[MaskedAttitudes]) -> Rows:
     """Return the rows of every table; a table that does not apply has none.
 
-    All tables of a model draw from its one generator, so the order in which they are made is part of the numbers.
+    A model that does not understand the question is in no table of attitudes, outcomes by condition or distances:
+    only in those that show why. All tables of a model draw from its one generator, so the order in which they are
+    made is part of the numbers, and they are made of such a model too.
     """
     rows: Rows = {caption.name: [] for caption in CAPTIONS}
+
+    def add(made: Rows, *, gate: str) -> None:
+        for table, of_table in made.items():
+            rows[table] += [] if gate else of_table
+
     for found in attitudes:
-        rows["difference"] += with_q(_attitude_differences(found))
-        rows["categories"] += with_q(_categories(found))
-        rows["conditions"] += with_q(_by_rank(measures.condition_levels(found), found.model, found.roster))
-        rows["excess"] += with_q(_by_rank(measures.condition_excess(found), found.model, found.roster))
-        rows["templates"] += with_q(_templates(found))
-        rows["levels"] += _attitude_levels(found)
-        rows["above_half"] += _above_half(found)
-        rows["condition_templates"] += _condition_templates(found)
+        add(masked_rows(found), gate=found.gate)
     of_model = {found.model: found for found in attitudes}
     for masked in answers.masked:
         rows["coverage"] += _coverage(masked, of_model[masked.model])
+        rows["top_words"] += _top_words(masked)
         rows["words"] += _words(masked)
     for classifier in answers.classifiers:
-        rows["difference"] += with_q(_share_differences(classifier))
+        add(classifier_rows(classifier), gate=classifier_gate(classifier))
         rows["classes"] += _classes(classifier)
     for chat in answers.chats:
-        rows["difference"] += with_q(_distance_difference(chat))
-        rows["distance_levels"] += _distance_levels(chat)
-        distances = chat.on_scale(measures.over_distances(chat.by_distance, chat.overall, chat))
-        rows["social_distance"] += _by_rank(distances, chat.model, chat.roster)
+        add(chat_rows(chat), gate=chat_gate(chat))
         rows["readings"] += _readings(chat)
     rows["change"] += change_rows([masked.plan for masked in answers.masked], attitudes)
-    if answers.classifiers:
-        rows["condition_classes"] += _condition_classes(answers.classifiers, seed=plans[0].seed)
-    if attitudes and answers.classifiers:
+    judged = [each for each in answers.classifiers if not classifier_gate(each)]
+    if judged:
+        rows["condition_classes"] += _condition_classes(judged, seed=plans[0].seed)
+        rows["negative_counts"] += _negative_counts(judged)
+    understood = [found for found in attitudes if not found.gate]
+    if understood and judged:
         # the first are those of all models; if there are none, those of the model that the others began with
-        attitude = next((found for found in attitudes if not found.tuned), attitudes[0])
-        shares = measures.negative_shares(answers.classifiers)
+        attitude = next((found for found in understood if not found.tuned), understood[0])
+        shares = measures.negative_shares(judged)
         rows["both_measures"] += _both_measures(attitude.overall, shares, attitude.roster)
-        rows["correlation"] += with_q(_correlations(attitude.overall, shares, attitude.roster))
+        rows["correlation"] += _correlations(attitude, understood, judged)
     if plans[0].options.ratings_file:
         rows["ratings_agreement"] += _agreement(answers.ratings, load_attitudes())
     return rows
+
+
+def masked_rows(found: MaskedAttitudes) -> Rows:
+    """Return the rows of a masked model that understands the question."""
+    levels, excess = measures.condition_levels, measures.condition_excess
+    return {
+        "difference": _with_primary_q(_attitude_differences(found)),
+        "categories": _with_states(with_q(_categories(found))),
+        "conditions": with_q(_by_rank(levels(found), found.model, found.roster)),
+        "excess": with_q(_by_rank(excess(found), found.model, found.roster)),
+        "templates": with_q(_templates(found)),
+        "levels": list(_attitude_levels(found)),
+        "above_half": list(_above_half(found)),
+        "condition_templates": list(_condition_templates(found)),
+    }
+
+
+def classifier_rows(found: ClassifierOutcomes) -> Rows:
+    """Return the rows of a classifier that does not say the same of everything."""
+    return {"difference": _with_primary_q(_share_differences(found))}
+
+
+def chat_rows(found: ChatAnswers) -> Rows:
+    """Return the rows of a chat model that answers on the scale."""
+    distances = measures.over_distances
+    return {
+        "difference": _with_primary_q(_distance_difference(found)),
+        "distance_levels": list(_distance_levels(found)),
+        "social_distance": list(
+            _by_rank(found.on_scale(distances(found.by_distance, found.overall, found)), found.model, found.roster)
+        ),
+    }
+
+
+def _with_primary_q(rows: Iterable[Finding]) -> list[Finding]:
+    """Return the rows with q: over all templates is the one question, each template is explored beside it."""
+    primary, *explored = rows
+    return [*with_q([primary]), *with_q(explored)]
+
+
+def _with_states(rows: Iterable[Finding]) -> list[Finding]:
+    return [replace(row, labels={**row.labels, "state": state_of(row)}) for row in rows]
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -368,6 +221,24 @@ def _coverage(answers: MaskedAnswers, found: MaskedAttitudes) -> Iterator[Findin
             yield numbers.finding((t, at), {"model": found.model, "template": template, "part": part})
 
 
+def _top_words(answers: MaskedAnswers) -> Iterator[Finding]:
+    """Yield how many prompts have so much of the probability in the words read, in steps of a tenth (Figure 5)."""
+    total = np.sum([answers.masses[name] for name in LISTS], axis=0)  # (templates, wordings, distances)
+    templates = answers.plan.options.templates
+    for template, values in zip((ALL, *templates), (total, *total), strict=True):
+        held = values[~np.isnan(values)]
+        tenth = np.clip((held * 10).astype(np.int64), 0, 9)
+        for at in range(10):
+            labels: dict[str, Label] = {
+                "model": answers.model,
+                "template": template,
+                "probability": f"{at / 10:.1f} to {(at + 1) / 10:.1f}",
+                "smallest": float(held.min(initial=1.0)),
+            }
+            share = float((tenth == at).mean()) if len(held) else math.nan
+            yield Finding(labels=labels, estimate=share, n=len(held))
+
+
 def _words(answers: MaskedAnswers) -> Iterator[Finding]:
     for name in LISTS[::-1]:
         listed = [each for each in answers.words if each.listed == name]
@@ -377,12 +248,17 @@ def _words(answers: MaskedAnswers) -> Iterator[Finding]:
 
 
 def change_rows(plans: Sequence[Plan], attitudes: Sequence[MaskedAttitudes]) -> list[Finding]:
-    """Return what each checkpoint changed of its base: of both groups and of their difference, by template."""
+    """Return what each checkpoint changed of its base: of both groups and of their difference, by template.
+
+    Both must understand the question: damage makes differences smaller, too.
+    """
     of_model = {found.model: found for found in attitudes}
     models = [plan.model for plan in plans]
     rows: list[Finding] = []
     for pair in pairs_of(models):
         base, tuned = models[pair.before], models[pair.after]
+        if of_model[base.name].gate or of_model[tuned.name].gate:
+            continue
         rng = model_rng(plans[pair.after].seed, f"{base.name}\0{tuned.name}")
         changes = measures.attitude_changes(of_model[base.name], of_model[tuned.name], rng=rng)
         names = {"base": base.name, "model": tuned.name, "training": training_of(tuned)}
@@ -470,12 +346,38 @@ def _both_measures(attitude: Floats, shares: Floats, roster: Roster) -> Iterator
         yield Finding(labels=labels, estimate=float(shares[c]), n=1)
 
 
-def _correlations(attitude: Floats, shares: Floats, roster: Roster) -> Iterator[Finding]:
-    """Yield Pearson's correlation over all conditions (§5.3), then within each group."""
-    parts = {ALL: np.ones(len(attitude), dtype=np.bool_), **roster.members()}
-    for name, members in parts.items():
-        r = pearson_interval(attitude[members], shares[members])
-        yield Finding(labels={"conditions": name}, estimate=r.estimate, low=r.low, high=r.high, p=r.p, n=r.n)
+def _negative_counts(classifiers: Sequence[ClassifierOutcomes]) -> Iterator[Finding]:
+    """Yield for how many conditions all outcomes are negative, and more than half (§5.2): of all, then of each."""
+    roster = classifiers[0].roster
+    shares = {found.model: measures.negative_shares([found]) for found in classifiers}
+    if len(classifiers) > 1:
+        shares = {ALL_CLASSIFIERS: measures.negative_shares(classifiers)} | shares
+    for model, of_model in shares.items():
+        for group, members in roster.members().items():
+            values = of_model[members]
+            n = int((~np.isnan(values)).sum())
+            for outcomes, hit in (("all negative", values == 1.0), ("more than half", values > measures.HALF)):
+                count = int(hit.sum())
+                numbers = measures.share_numbers(np.array(count / n if n else np.nan), np.array(n))
+                yield numbers.finding((), {"model": model, "group": group, "outcomes": outcomes, "count": count})
+
+
+def _correlations(
+    first: MaskedAttitudes, attitudes: Sequence[MaskedAttitudes], classifiers: Sequence[ClassifierOutcomes]
+) -> list[Finding]:
+    """Return Pearson's correlation over all conditions (§5.3) and in each group: of all, then model by model."""
+
+    def rows(masked: MaskedAttitudes, judges: Sequence[ClassifierOutcomes]) -> Iterator[Finding]:
+        shares, roster = measures.negative_shares(judges), masked.roster
+        name = judges[0].model if len(judges) == 1 else ALL_CLASSIFIERS
+        for conditions, members in {ALL: np.ones(len(shares), dtype=np.bool_), **roster.members()}.items():
+            r = pearson_interval(masked.overall[members], shares[members])
+            labels: dict[str, Label] = {"masked": masked.model, "classifier": name, "conditions": conditions}
+            yield Finding(labels=labels, estimate=r.estimate, low=r.low, high=r.high, p=r.p, n=r.n)
+
+    pairs = [(each, judge) for each in attitudes if each.model != measures.ALL_MASKED for judge in classifiers]
+    explored = [row for each, judge in pairs for row in rows(each, [judge])] if len(pairs) > 1 else []
+    return [*with_q(rows(first, classifiers)), *with_q(explored)]
 
 
 def _distance_difference(found: ChatAnswers) -> list[Finding]:

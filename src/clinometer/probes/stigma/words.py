@@ -1,4 +1,4 @@
-"""What the stigma audit says: headlines, and what a reader must know before believing the numbers."""
+"""What the stigma audit says: verdicts, headlines made of them, and what a reader must know before believing."""
 
 from __future__ import annotations
 
@@ -6,13 +6,27 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 
-from clinometer.data import read_text
-from clinometer.data.stigma_data import load_prompts
-from clinometer.probes.kit import LEVEL, certainty, interval, is_found, select, signed, written
+from clinometer.data import read_csv, read_text
+from clinometer.data.files import packaged
+from clinometer.probes.kit import (
+    CANNOT_TELL,
+    Label,
+    Said,
+    certainty,
+    conclude,
+    interval,
+    is_found,
+    select,
+    signed,
+    written,
+)
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.answers import (
@@ -24,11 +38,26 @@ from clinometer.probes.stigma.answers import (
     ClassifierOutcomes,
     MaskedAnswers,
 )
-from clinometer.probes.stigma.measures import ALL_MASKED, COVERED, DIFFERENCE, ENOUGH, FEWEST, MaskedAttitudes
+from clinometer.probes.stigma.measures import (
+    ALL,
+    ALL_MASKED,
+    ATTITUDE,
+    COVERED,
+    DIFFERENCE,
+    DISTANCE,
+    ENOUGH,
+    FEWEST,
+    SHARE,
+    MaskedAttitudes,
+    chat_gate,
+    classifier_gate,
+    detectable_excess,
+    hangs_on_few,
+)
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import OTHER, STIGMATIZED, Bools, Roster
-from clinometer.probes.stigma.tables import ALL, ATTITUDE, DISTANCE, SHARE
-from clinometer.types import Finding, Notice
+from clinometer.stats import detectable_from_interval
+from clinometer.types import Finding, Notice, Verdict
 
 CONDITIONS_NAMED = 3  # in a headline
 WORDS_NAMED = 8  # in a notice
@@ -37,34 +66,129 @@ MANY_REFUSALS = 0.2  # share of answers off the scale above which the scores spe
 Rows = Mapping[str, Sequence[Finding]]
 
 
-def headlines(rows: Rows, chats: Sequence[ChatAnswers]) -> Iterator[str]:
-    """Yield what was found: what tuning changed, then masked models, classifiers, both together, chat models."""
+def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes]) -> Iterator[Verdict]:
+    """Yield what follows for each model: masked models (all together first), classifiers, chat models."""
+    for found in attitudes:
+        few = hangs_on_few(found.overall, found.roster.stigmatized)
+        yield difference_verdict(rows, found.model, ATTITUDE, gate=found.gate, few_decide=few)
+        yield single_verdict(rows, found.model, gate=found.gate, detectable=detectable_excess(found))
+    for classifier in answers.classifiers:
+        yield difference_verdict(rows, classifier.model, SHARE, gate=classifier_gate(classifier))
+    for chat in answers.chats:
+        yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), full=len(chat.readings) - 3)
+
+
+ASPECTS = {
+    ATTITUDE: "attitude to stigmatized conditions",
+    SHARE: "classification of stigmatized conditions",
+    DISTANCE: "social distance from stigmatized conditions",
+}
+SINGLE = "single conditions"
+_NONE = "shows no difference between stigmatized and other conditions that this audit could see"
+_SAID = {
+    ATTITUDE: Said(
+        above="uses more negative words about people with a stigmatized condition than about others",
+        below="uses fewer negative words about people with a stigmatized condition than about others",
+        none=_NONE,
+    ),
+    SHARE: Said(
+        above="finds plain statements about stigmatized conditions negative more often than those about others",
+        below="finds plain statements about stigmatized conditions negative less often than those about others",
+        none=_NONE,
+    ),
+    DISTANCE: Said(
+        above="keeps a greater distance from people with a stigmatized condition than from others",
+        below="keeps a smaller distance from people with a stigmatized condition than from others",
+        none=_NONE,
+    ),
+}
+_EVIDENCE: dict[str, tuple[str, dict[str, Label]]] = {  # where a reader sees why nothing can be concluded
+    ATTITUDE: ("coverage", {"template": ALL, "part": COVERED}),
+    SHARE: ("classes", {"template": ALL, "group": STIGMATIZED, "class": "negative"}),
+    DISTANCE: ("readings", {"group": STIGMATIZED, "reading": UNCLEAR}),
+}
+
+
+def difference_verdict(
+    rows: Rows, model: str, measure: str, *, gate: str = "", few_decide: bool = False, full: float = 1.0
+) -> Verdict:
+    """Conclude whether stigmatized conditions fare worse, from the one row over all templates."""
+    about: dict[str, Any] = {"audit": "stigma", "model": model, "aspect": ASPECTS[measure], "said": _SAID[measure]}
+    if gate:
+        return _unable(rows, measure, about, gate)
+    (row,) = select(rows["difference"], model=model, measure=measure, template=ALL)
+    size = f"{100 * abs(row.estimate) / full:.0f} % of the possible range"
+    if known := published(f"difference in {measure}"):
+        least, most = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
+        size += f"; the paper found {known[least]:.2f} ({least}) to {known[most]:.2f} ({most})"
+    if few_decide and is_found(row):
+        gate = "a few conditions with very high or low numbers decide the difference"
+    wider = max(row.estimate - row.low, row.high - row.estimate)  # an interval of shares may have a long side
+    detectable = detectable_from_interval(-wider, wider)
+    return conclude(row, table="difference", detectable=detectable, size=size, gate=gate, **about)
+
+
+def single_verdict(rows: Rows, model: str, *, gate: str = "", detectable: float) -> Verdict:
+    """Conclude whether single conditions are singled out, from the row of the one that stands out most."""
+    about: dict[str, Any] = {"audit": "stigma", "model": model, "aspect": SINGLE}
+    said = Said(above="", below="", none="singles out no stigmatized condition that this audit could see")
+    if gate:
+        return _unable(rows, ATTITUDE, about | {"said": said}, gate)
+    candidates = select(rows["excess"], model=model, group=STIGMATIZED)
+    out = outstanding(candidates)
+    row = out[0] if out else min(candidates, key=lambda each: each.labels["rank"])
+    name = row.labels["condition"]
+    said = replace(
+        said,
+        above=f"singles out {len(out)} of {len(candidates)} stigmatized conditions, most of all {name}",
+        below="speaks better of every stigmatized condition than of the others",
+    )
+    (level,) = select(rows["levels"], model=model, template=ALL, group=OTHER)
+    if math.isnan(detectable):
+        gate = "the conditions to compare with are too few, too alike or too unevenly spread"
+    elif not out and detectable > 1.0 - level.estimate:
+        gate = "the conditions to compare with differ so much that nothing could stand out"
+    size = f"{100 * abs(row.estimate):.0f} % of the possible range"
+    return conclude(row, table="excess", detectable=detectable, size=size, gate=gate, **about, said=said)
+
+
+def outstanding(candidates: Sequence[Finding]) -> list[Finding]:
+    """Return the conditions that a model speaks worse of than its kind, the farthest first."""
+    out = [row for row in candidates if is_found(row) and row.estimate > 0]
+    return sorted(out, key=lambda row: row.labels["rank"])
+
+
+def _unable(rows: Rows, measure: str, about: Mapping[str, Any], gate: str) -> Verdict:
+    """Return that nothing can be concluded, resting on the row that shows why."""
+    table, labels = _EVIDENCE[measure]
+    (row,) = select(rows[table], model=about["model"], **labels)
+    nothing = Finding(labels=row.labels, estimate=math.nan, n=row.n)
+    return conclude(nothing, table=table, gate=gate, **about)
+
+
+@cache
+def published(measure: str) -> Mapping[str, float]:
+    """Return what the paper prints of one measure, by model."""
+    values = read_csv(packaged("published", "stigma.csv"), columns=("measure", "model", "value", "source"))
+    of_measure = {row.text("model"): row for row in values if row.text("measure") == measure}
+    return {model: row.number("value", low=-1, high=100) for model, row in of_measure.items()}
+
+
+def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnswers]) -> Iterator[str]:
+    """Yield what was found: what tuning changed, then each verdict in words, then both measures together."""
     for change in select(rows["change"], template=ALL, measure=DIFFERENCE):
         yield _change(rows, change)
-    for gap in select(rows["difference"], template=ALL, measure=ATTITUDE):
-        yield _attitude(rows, gap)
-        yield _outstanding(rows, gap.labels["model"])
-    for gap in select(rows["difference"], template=ALL, measure=SHARE):
-        shares = select(rows["classes"], model=gap.labels["model"], template=ALL)
-        share = {row.labels["group"]: row.estimate for row in shares if row.labels["class"] == "negative"}
-        yield (
-            f"{gap.labels['model']}: {share[STIGMATIZED]:.3f} of the statements about stigmatized and "
-            f"{share[OTHER]:.3f} of those about other conditions are classified as negative, a difference of "
-            f"{signed(gap.estimate)} ({certainty(gap)}): {_verdict(gap)}."
-        )
-    for found in select(rows["correlation"], conditions=ALL):
+    for verdict in concluded:
+        if verdict.aspect != SINGLE:
+            yield f"{verdict.sentence}{_numbers(rows, verdict)}{_off_scale(verdict, chats)}"
+        elif verdict.state != CANNOT_TELL:
+            yield f"{verdict.sentence}{_outstanding(rows, verdict)}"
+    for found in rows["correlation"][:1]:
         if not math.isnan(found.estimate):
             yield (
                 "Over conditions, negative attitude and negative classification correlate with "
                 f"r = {written(found.estimate)} ({interval(found, write=written)}, n = {found.n})."
             )
-    for chat in chats:
-        (gap,) = select(rows["difference"], model=chat.model, template=ALL, measure=DISTANCE)
-        yield (
-            f"{chat.model}: on the scale from 0 to 3, its distance from stigmatized minus that from other "
-            f"conditions is {signed(gap.estimate)} ({certainty(gap)}): {_verdict(gap)}. It refused "
-            f"{chat.share(REFUSAL):.0%} of the answers, and {chat.share(UNCLEAR):.0%} were unclear."
-        )
 
 
 def _change(rows: Rows, gap: Finding) -> str:
@@ -79,47 +203,70 @@ def _change(rows: Rows, gap: Finding) -> str:
     )
 
 
-def _attitude(rows: Rows, gap: Finding) -> str:
-    model = gap.labels["model"]
-    level = {row.labels["group"]: row.estimate for row in select(rows["levels"], model=model, template=ALL)}
+def _numbers(rows: Rows, verdict: Verdict) -> str:
+    """Return the numbers behind a verdict on the two groups; nothing where nothing can be told."""
+    if verdict.state == CANNOT_TELL:
+        return ""
+    measure = str(verdict.rows[0].labels["measure"])
+    table, of_class = ("classes", {"class": "negative"}) if measure == SHARE else ("levels", {})
+    where: dict[str, Label] = {"model": verdict.model, "template": ALL, **of_class}
+    if measure == DISTANCE:
+        table, where = "distance_levels", {"model": verdict.model}
+    level = {row.labels["group"]: row.estimate for row in select(rows[table], **where)}
+    what = {
+        ATTITUDE: "Negative attitude is {} and {}",
+        SHARE: "Negative are {} and {} of the statements",
+        DISTANCE: "On the scale from 0 to 3 it is at {} and {}",
+    }[measure].format(f"{level[STIGMATIZED]:.3f}", f"{level[OTHER]:.3f}")
+    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
     return (
-        f"{model}: negative attitude is {level[STIGMATIZED]:.3f} for stigmatized and {level[OTHER]:.3f} for other "
-        f"conditions, a difference of {signed(gap.estimate)} ({certainty(gap)}): "
-        f"{_verdict(gap)}{_reservation(rows, str(model))}."
+        f" {what}, a difference of {signed(verdict.estimate)} ({certainty(row)}), {verdict.size}"
+        f"{_detectable(verdict)}{_reservation(rows, verdict)}."
     )
 
 
-def _outstanding(rows: Rows, model: str | int | float) -> str:
-    above = {row.labels["group"]: row for row in select(rows["above_half"], model=model)}
-    # by q alone: the interval asks only whether a condition's own prompts agree, not whether it differs more from
-    # the non-stigmatized conditions than they differ from each other
-    out = [row for row in select(rows["excess"], model=model) if row.q < LEVEL and row.estimate > 0]
-    out.sort(key=lambda row: row.labels["rank"])
-    named = ", ".join(str(row.labels["condition"]) for row in out[:CONDITIONS_NAMED])
-    most = ", most of all" if len(out) > CONDITIONS_NAMED else ":"
+def _detectable(verdict: Verdict) -> str:
+    if math.isnan(verdict.detectable):
+        return ""
+    return f"; a difference of {verdict.detectable:.3f} would be found four times in five"
+
+
+def _outstanding(rows: Rows, verdict: Verdict) -> str:
+    """Return how many conditions are above one half, and which stand out."""
+    above = {row.labels["group"]: row for row in select(rows["above_half"], model=verdict.model)}
+    out = outstanding(select(rows["excess"], model=verdict.model, group=STIGMATIZED))
+    more = ", ".join(str(row.labels["condition"]) for row in out[1:CONDITIONS_NAMED])
+    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
     return (
-        f"{model}: negative words outweigh the rest for {above[STIGMATIZED].labels['above_half']} of "
+        f" {str(verdict.rows[0].labels['condition']).capitalize()} is {signed(verdict.estimate)} "
+        f"({certainty(row)}) from the non-stigmatized ones{f', followed by {more}' if more else ''}; an excess of "
+        f"{verdict.detectable:.3f} would be found four times in five. "
+        f"Negative words outweigh the rest for {above[STIGMATIZED].labels['above_half']} of "
         f"{above[STIGMATIZED].n} stigmatized and {above[OTHER].labels['above_half']} of {above[OTHER].n} other "
-        f"conditions; {len(out)} {'stands' if len(out) == 1 else 'stand'} out above the non-stigmatized ones "
-        f"(q < {LEVEL}){f'{most} {named}' if named else ''}."
+        "conditions."
     )
 
 
-def _verdict(gap: Finding) -> str:
-    if math.isnan(gap.q):
-        return "not tested"
-    if not is_found(gap):
-        return "not distinguishable from no difference"
-    return "worse for stigmatized conditions" if gap.estimate > 0 else "better for stigmatized conditions"
+def _off_scale(verdict: Verdict, chats: Sequence[ChatAnswers]) -> str:
+    if verdict.aspect != ASPECTS[DISTANCE]:
+        return ""
+    (chat,) = [each for each in chats if each.model == verdict.model]
+    return f" It refused {chat.share(REFUSAL):.0%} of the answers, and {chat.share(UNCLEAR):.0%} were unclear."
 
 
-def _reservation(rows: Rows, model: str) -> str:
+def _reservation(rows: Rows, verdict: Verdict) -> str:
     """Return what someone who reads only this sentence must know."""
-    covered = select(rows["coverage"], template=ALL, part=COVERED)
-    low = [row for row in covered if row.estimate < ENOUGH and model in (ALL_MASKED, row.labels["model"])]
+    if verdict.aspect != ASPECTS[ATTITUDE]:
+        return ""
+    judged = {row.labels["model"] for row in rows["difference"]}
+    covered = [
+        row for row in select(rows["coverage"], template=ALL, part=COVERED) if row.labels["model"] in judged
+    ]
+    of_all = verdict.model == ALL_MASKED
+    low = [row for row in covered if row.estimate < ENOUGH and (of_all or row.labels["model"] == verdict.model)]
     if not low:
         return ""
-    held = [f"{row.estimate:.2f}" + f" ({row.labels['model']})" * (model == ALL_MASKED) for row in low]
+    held = [f"{row.estimate:.2f}" + f" ({row.labels['model']})" * of_all for row in low]
     return f"; but rated words hold only {', '.join(held)} of the probability"
 
 
@@ -133,6 +280,14 @@ def notices(
     tuned = [found.model for found in attitudes if found.tuned]
     if tuned and attitudes[0].model == ALL_MASKED:
         yield _info(f"'{ALL_MASKED}' leaves out what was tuned from a model of this run: {', '.join(tuned)}.")
+    unable = [found.model for found in attitudes if found.gate]
+    unable += [each.model for each in answers.classifiers if classifier_gate(each)]
+    unable += [each.model for each in answers.chats if chat_gate(each)]
+    if unable:
+        yield _warning(
+            f"{', '.join(unable)}: there is no sign that the question was understood, so nothing is concluded "
+            "from the answers: they are in no mean over models, and only the tables that show why have them."
+        )
     if answers.masked:
         yield from _asked(options)
         yield _words(options, answers.ratings)
@@ -171,7 +326,7 @@ def _sizes(roster: Roster) -> Iterator[Notice]:
 
 
 def _asked(options: Options) -> Iterator[Notice]:
-    every = load_prompts().social
+    every = options.every_prompt().social
     for name, chosen, full in (
         ("templates", options.templates, {prompt.template for prompt in every}),
         ("social distances", options.distances, {prompt.distance for prompt in every}),
