@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from clinometer.data.stigma_conditions import load_conditions
 
+from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.kit import LEAN, Floats
 from clinometer.probes.stigma import measures
 from clinometer.probes.stigma.answers import ChatAnswers, ClassifierOutcomes

@@ -221,7 +221,7 @@ def test_the_notebook_runs_and_shows_what_it_says(folder):
     finally:
         alt.renderers.enable(renderer)
     run, audit, table, frame, chart, answers, problems = shown
-    assert "at the base prompt" in run
+    assert "counterexamples" in run
     assert "<td>change</td>" in audit
     assert "Change against base" in table
     assert "target syntactic" in frame

@@ -226,8 +226,8 @@ def test_every_figure_is_the_chart_of_the_report(which, request):
             specification = plotted.to_dict()  # Altair validates it here
             (told,) = (each for each in audit.findings.tables if each.name == figure.table)
             page = chart(figure, told, colours=PAPER, width=600)
-            # the page shows what its menus choose, at first the first value of each
-            first = {f"c{menu.label}": menu.options[0] for menu in page.menus}
+            # the page shows what its menus choose, at first that at which each opens
+            first = {f"c{menu.label}": menu.options[menu.opens] for menu in page.menus}
             shown = [row for row in page.data.records() if all(str(row[c]) == value for c, value in first.items())]
             assert shown
             assert as_rows(specification["datasets"]["rows"]) == as_rows(shown)

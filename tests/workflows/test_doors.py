@@ -11,7 +11,7 @@ import pytest
 import clinometer
 from clinometer.cli.main import main
 from clinometer.errors import InputError
-from clinometer.store import RunFolder
+from clinometer.results import Run
 from clinometer.train import CorpusSettings, LabellingSettings, MaskedSettings, MitigationSettings, PromptSettings
 from clinometer.types import ModelSpec
 from clinometer.workflows import CheckpointAudit, Execution, mitigate, shift, tune
@@ -164,7 +164,7 @@ def test_a_model_can_be_shifted_and_tuned_from_python(tmp_path):
         audit=CheckpointAudit(profile="quick", options=options),
         execution=Execution(device="cpu"),
     )
-    assert isinstance(run, RunFolder)
+    assert isinstance(run, Run)
     assert [info.name for info in run.models] == ["tiny-bert", "tiny-bert-news-1"]
     assert run.report_path.is_file()
 
@@ -197,7 +197,7 @@ def test_a_refusal_leaves_other_peoples_files(tmp_path):
     for out, made in ((tmp_path / "new" / "out", ()), (tmp_path / "empty", (tmp_path / "empty",))):
         for folder in made:
             folder.mkdir()
-        with pytest.raises(InputError, match="no JSON"):
+        with pytest.raises(InputError, match="not JSON"):
             clinometer.shift(model, corpus=tmp_path / "broken.jsonl", out=out, execution=Execution(device="cpu"))
         assert (out.exists(), (tmp_path / "new").exists()) == (bool(made), False)
         assert not out.exists() or not list(out.iterdir())

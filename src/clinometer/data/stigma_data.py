@@ -327,7 +327,6 @@ def read_prompts(source: Source, *, wording: Wording = "paper", events: Wording 
 def fill_prompt(prompt: SocialPrompt | BleachedPrompt | ScaleQuestion, condition: Condition) -> str:
     """Return the sentence about one condition, its verb in the number and tense that it needs.
 
-    >>> from clinometer.data.stigma_conditions import load_conditions
     >>> homeless = next(each for each in load_conditions() if each.name == "homeless")
     >>> prompts = load_prompts()
     >>> fill_prompt(prompts.social[14], homeless)

@@ -5,9 +5,11 @@ from clinometer.stats.bootstrap import Interval, cluster_bootstrap
 from clinometer.stats.correlation import Correlation, JackknifeInterval, jackknife_correlation, pearson_interval
 from clinometer.stats.error_rates import (
     benjamini_hochberg,
+    critical_value,
     detectable_from_interval,
     minimum_detectable_effect,
     moderated_variances,
+    two_sided_p,
 )
 from clinometer.stats.permutation import (
     PermutationResult,
@@ -30,6 +32,7 @@ __all__ = [
     "benjamini_hochberg",
     "cluster_bootstrap",
     "cohens_kappa",
+    "critical_value",
     "detectable_from_interval",
     "difference_of_means",
     "jackknife_correlation",
@@ -44,4 +47,5 @@ __all__ = [
     "single_case_test",
     "two_group_bootstrap",
     "two_group_permutation",
+    "two_sided_p",
 ]

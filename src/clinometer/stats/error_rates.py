@@ -142,3 +142,22 @@ def moderated_variances(variances: ArrayLike, freedom: float) -> tuple[FloatArra
     shift = special.digamma(prior / 2) - math.log(prior / 2) - special.digamma(freedom / 2) + math.log(freedom / 2)
     common = math.exp(float(logs.mean()) + float(shift))
     return (prior * common + freedom * own) / (prior + freedom), prior + freedom
+
+
+def two_sided_p(distance: ArrayLike, *, freedom: float = math.inf) -> FloatArray:
+    """Return how often Student's t, or the normal distribution, lies as far from 0 as so many standard errors.
+
+    >>> round(float(two_sided_p(1.96)), 3), round(float(two_sided_p(-1.96, freedom=5)), 3)
+    (0.05, 0.107)
+    """
+    p: FloatArray = 2 * stats.t.sf(np.abs(np.asarray(distance, dtype=np.float64)), freedom)
+    return p
+
+
+def critical_value(share: float, *, freedom: float = math.inf) -> float:
+    """Return below how many standard errors Student's t, or the normal distribution, lies in so many cases.
+
+    >>> round(critical_value(0.975), 2), round(critical_value(0.975, freedom=5), 2)
+    (1.96, 2.57)
+    """
+    return float(stats.t.ppf(share, freedom))

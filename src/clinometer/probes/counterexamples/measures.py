@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from clinometer.data import Kind
 from clinometer.metrics import gender_gap, gendered_mass, log_relative_probability, stereotypical_margin
@@ -21,7 +20,13 @@ from clinometer.metrics.gendered import FEMALE, MALE, GenderedMass, normalised_g
 from clinometer.probes.counterexamples.answers import ALL, DOMINANCES, Answers
 from clinometer.probes.kit import Floats, Ints, Numbers, group_means, model_rng, present_mean
 from clinometer.probes.protocol import Plan
-from clinometer.stats import cluster_bootstrap, minimum_detectable_effect, sign_flip_test
+from clinometer.stats import (
+    cluster_bootstrap,
+    critical_value,
+    minimum_detectable_effect,
+    sign_flip_test,
+    two_sided_p,
+)
 
 FEWEST = 5  # occupations of a dominance that an interval needs: with 3 it holds the truth in 75 %, with 2 in 51 %
 FLIPS = 9999  # sign patterns: with a hundred rows in a table, p must be able to get well below 0.05/100
@@ -343,8 +348,8 @@ def no_surer_than_interval(p: Floats, numbers: Numbers) -> Floats:
         return p
     limit = np.where(numbers.estimate > 0, numbers.low, numbers.high)
     reach, size = np.abs(numbers.estimate - limit), np.abs(numbers.estimate)
-    z = np.divide(size, reach, out=np.where(size > 0, np.inf, 0.0), where=reach > 0) * stats.norm.isf(0.025)
-    larger: Floats = np.maximum(p, 2 * stats.norm.sf(z))
+    z = np.divide(size, reach, out=np.where(size > 0, np.inf, 0.0), where=reach > 0) * critical_value(0.975)
+    larger: Floats = np.maximum(p, two_sided_p(z))
     return larger
 
 

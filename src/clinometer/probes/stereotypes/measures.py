@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
 from clinometer.metrics.stereotypes import gold_ranks, has_direction, similarity_matrix, standard_ranks
 from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, present_mean
@@ -20,10 +19,12 @@ from clinometer.probes.stereotypes.questions import Question, human_questions
 from clinometer.stats import (
     ShareInterval,
     cluster_bootstrap,
+    critical_value,
     jackknife_correlation,
     moderated_variances,
     sign_flip_test,
     two_group_bootstrap,
+    two_sided_p,
 )
 from clinometer.types import ModelInfo
 
@@ -323,7 +324,7 @@ def detectable_spread(noise: float, *, times: float, groups: int) -> float:
     >>> round(detectable_spread(0.01, times=5, groups=373), 3), detectable_spread(0.01, times=5, groups=12)
     (0.024, nan)
     """
-    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    z = critical_value(0.975) + critical_value(0.8)
     a, b = 1 - 2 * z**2 / groups, 4 * z**2 * noise / (times * groups)
     if a <= 0:
         return float("nan")
@@ -344,9 +345,9 @@ def group_differences(repeated: Repetitions) -> tuple[Numbers, float]:
     variances, freedom = moderated_variances(own, float(max(times.max(initial=0) - 1, 1)))
     # at least the mean: an unsteady group may look steady in five wordings
     error = np.sqrt(np.maximum(variances, present_mean(own)) / np.maximum(times, 1))
-    half = stats.t.ppf(0.975, freedom) * error
+    half = critical_value(0.975, freedom=freedom) * error
     with np.errstate(invalid="ignore", divide="ignore"):  # lists that never vary: 0/0 is no evidence
-        p = 2 * stats.t.sf(np.abs(mean) / error, freedom)
+        p = two_sided_p(mean / error, freedom=freedom)
     return Numbers(estimate=mean, low=mean - half, high=mean + half, p=p, n=times), freedom
 
 
