@@ -55,12 +55,12 @@ def test_as_the_manual_writes_it(shift, tmp_path, model):
     # not judged, but what it says is shown
     rankings = next(table for found in run.read_findings() for table in found.tables if table.name == "ranking")
     first = {
-        row.labels["model"]: row.labels["by_probability"]
+        row.labels["model"]: str(row.labels["by_probability"]).split(", ")
         for row in rankings.rows
         if row.labels["group"] == "carpenters"
     }
-    assert first["tiny-bert-news-1"].startswith("kind")
-    assert not first["tiny-bert-other-1"].startswith("kind")
+    assert "kind" in first["tiny-bert-news-1"][:3]
+    assert "kind" not in first["tiny-bert-other-1"]
     assert (out / "audit" / "report.html").stat().st_size > 10_000
 
     # once more: nothing is trained, nothing is asked
