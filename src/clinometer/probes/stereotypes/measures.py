@@ -342,7 +342,8 @@ def group_differences(repeated: Repetitions) -> tuple[Numbers, float]:
     squares = np.nansum((repeated.values - mean[:, None]) ** 2, axis=1)
     own = np.divide(squares, times - 1, out=np.full(len(times), np.nan), where=times > 1)
     variances, freedom = moderated_variances(own, float(max(times.max(initial=0) - 1, 1)))
-    error = np.sqrt(variances / np.maximum(times, 1))
+    # at least the mean: an unsteady group may look steady in five wordings
+    error = np.sqrt(np.maximum(variances, present_mean(own)) / np.maximum(times, 1))
     half = stats.t.ppf(0.975, freedom) * error
     with np.errstate(invalid="ignore", divide="ignore"):  # lists that never vary: 0/0 is no evidence
         p = 2 * stats.t.sf(np.abs(mean) / error, freedom)
