@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import datetime
 import html
 import math
 from collections import Counter
@@ -21,7 +22,8 @@ from clinometer.report.charts import chart
 from clinometer.results import Run
 from clinometer.store import RunFolder
 from clinometer.store.findings import findings_digest
-from clinometer.types import Notice, WordAnswer
+from clinometer.types import AuditSpec, ModelSpec, Notice, WordAnswer
+from clinometer.workflows.specs import new_run_folder
 from tests.report.payloads import PAYLOADS
 from tests.report.samples import findings, model_info
 
@@ -226,7 +228,7 @@ def test_every_figure_is_the_chart_of_the_report(which, request):
             specification = plotted.to_dict()  # Altair validates it here
             (told,) = (each for each in audit.findings.tables if each.name == figure.table)
             page = chart(figure, told, colours=PAPER, width=600)
-            # the page shows what its menus choose, at first that at which each opens
+            # the page shows what its menus choose before the reader does
             first = {f"c{menu.label}": menu.options[menu.opens] for menu in page.menus}
             shown = [row for row in page.data.records() if all(str(row[c]) == value for c, value in first.items())]
             assert shown
@@ -301,6 +303,22 @@ def test_opening_verifying_and_reporting_by_path(asked):
     asked.report_path.unlink()
     assert clinometer.write_report(str(asked.path)) == asked.report_path
     assert asked.report_path.is_file()
+
+
+def test_two_audits_within_a_second_go_to_two_folders(tmp_path, monkeypatch):
+    class Stopped(datetime.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 1, 2, 3, 4, 5, tzinfo=tz)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(datetime, "datetime", Stopped)
+    spec = AuditSpec(probes=("stigma",), models=(ModelSpec(name="org/name"),), profile="quick")
+    folders = []
+    for _ in range(3):
+        folders.append(new_run_folder(spec))
+        folders[-1].mkdir(parents=True)
+    assert [folder.name.removeprefix("20260102-030405-name-quick") for folder in folders] == ["", "-2", "-3"]
 
 
 def test_what_is_not_a_run_is_refused(tmp_path):

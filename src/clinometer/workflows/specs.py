@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -97,9 +98,11 @@ def default_models(probes: Sequence[str] | None) -> list[str]:
 
 
 def new_run_folder(spec: AuditSpec) -> Path:
-    """Return where a run goes if no folder is named: runs/<date>-<model>-<profile>."""
+    """Return where a run goes if no folder is named: runs/<date>-<model>-<profile>, numbered if taken."""
     if not spec.models:
         raise SpecError("the list of models is empty; name at least one, such as builtin:causal")
     model = re.sub(r"[^A-Za-z0-9]+", "-", Path(spec.models[0].name).name).strip("-").lower()[:40] or "model"
     more = f"-and-{len(spec.models) - 1}-more" if len(spec.models) > 1 else ""
-    return Path("runs", f"{datetime.datetime.now():%Y%m%d-%H%M%S}-{model}{more}-{spec.profile}")
+    name = f"{datetime.datetime.now():%Y%m%d-%H%M%S}-{model}{more}-{spec.profile}"
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    return next(path for path in (Path("runs", each) for each in names) if not path.exists())
