@@ -64,7 +64,7 @@ def spec(seed: int = 0) -> AuditSpec:
         models=(ModelSpec(name="fake"),),
         profile="quick",
         seed=seed,
-        options={"counterexamples": {"backgrounds": 2, "draws": 100}},
+        options={"counterexamples": {"occupations": "winobias", "backgrounds": 1, "ks": [5], "draws": 100}},
     )
 
 
