@@ -90,7 +90,7 @@ def records(run):
     return sorted(run.path.glob("records/*/*/*/*.parquet"))
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(300)
 def test_killed_at_random_moments_it_ends_in_the_same_bytes(peaceful, tmp_path):
     rng = random.Random(20)
     process = child(tmp_path / "undisturbed", 0.005)
