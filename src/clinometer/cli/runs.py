@@ -14,6 +14,7 @@ from clinometer.cli.arguments import (
     ExecutorOption,
     QuietOption,
     RunArgument,
+    TrustOption,
 )
 from clinometer.cli.progress import finish_run
 
@@ -24,6 +25,7 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    trust_remote_code: TrustOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
@@ -31,7 +33,7 @@ def resume(
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
-    request = ResumeRequest(run=RunFolder.open(run), execution=execution)
+    request = ResumeRequest(run=RunFolder.open(run), execution=execution, trusted=tuple(trust_remote_code or ()))
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 

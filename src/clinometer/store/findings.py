@@ -9,8 +9,10 @@ The index is written last. If the process is killed before that, the old checksu
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +25,12 @@ import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
 from clinometer.store.atomic import make_folder, read_json, remove_leftovers, to_json, write_together
+from clinometer.store.inside import read_plain
 from clinometer.store.names import column_name, safe_name
 from clinometer.types import Figure, Finding, Findings, FindingTable, Notice, RowReference, Verdict
 
 INDEX = "index.json"
+_TABLE_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(parquet|csv)")
 _NUMBERS = ("estimate", "low", "high", "p", "q")
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 
@@ -64,17 +68,34 @@ def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
         "verdicts": findings.verdicts,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
+    before = _written_before(folder)
     write_together(folder, {**files, INDEX: to_json(index)}, run=run)
-    for path in folder.iterdir():  # tables left from before
-        if path.suffix in (".parquet", ".csv") and path.name not in files:
-            path.unlink(missing_ok=True)
+    for name in before - files.keys():
+        (folder / name).unlink(missing_ok=True)
+
+
+def _written_before(folder: Path) -> set[str]:
+    """Return the tables of an earlier conclusion: those whose bytes are the ones that its index names.
+
+    Whatever else is in the folder is somebody's own, and stays.
+    """
+    try:
+        known: dict[str, str] = read_json(folder / INDEX, lambda index: dict(index["sha256"]))
+    except StoreError:
+        return set()
+    kept = set()
+    for name, checksum in known.items():
+        with contextlib.suppress(OSError):
+            if _TABLE_FILE.fullmatch(name) and hashlib.sha256(read_plain(folder / name)).hexdigest() == checksum:
+                kept.add(name)
+    return kept
 
 
 def read_findings(folder: Path) -> Findings:
     """Read back what one probe concluded; raise StoreError that names a file that has changed."""
 
     def build(index: Mapping[str, Any]) -> Findings:
-        files = {name: _checked(folder / name, checksum) for name, checksum in index["sha256"].items()}
+        files = {name: _checked(folder / name, checksum) for name, checksum in _checksums(index["sha256"]).items()}
         return Findings(
             probe=index["probe"],
             tables=tuple(
@@ -164,6 +185,14 @@ def _verdict_differences(stored: Findings, computed: Findings) -> list[str]:
         for verdict in stored.verdicts
         if (other := now.get((verdict.model, verdict.aspect))) is not None and other.state != verdict.state
     ]
+
+
+def _checksums(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the checksums of an index by file; raise ValueError for a file that is not beside it."""
+    for name in values:
+        if not _TABLE_FILE.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a table")
+    return dict(values)
 
 
 def _verdict(values: Mapping[str, Any]) -> Verdict:
@@ -262,7 +291,7 @@ def _rows(data: bytes, *, labels: list[str]) -> tuple[Finding, ...]:
 def _checked(path: Path, checksum: str) -> bytes:
     """Read a file and check its checksum."""
     try:
-        data = path.read_bytes()
+        data = read_plain(path)
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}; run `clinometer resume`") from error
     if hashlib.sha256(data).hexdigest() != checksum:

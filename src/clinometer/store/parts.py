@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
+from clinometer.store.inside import read_plain
 from clinometer.store.names import PartName, StageKey
 from clinometer.store.schema import KEY_BYTES
 
@@ -91,7 +92,7 @@ class PartReader:
 
     def folders(self) -> list[Path]:
         """Return the folders of all stages."""
-        return sorted(path for path in self._records.glob("*/*/*") if path.is_dir())
+        return sorted(path for path in self._records.glob("*/*/*") if path.is_dir() and not path.is_symlink())
 
     def parts(self, folder: Path) -> Iterator[IntactPart | DamagedPart]:
         """Yield the parts in a stage's folder in the order they were written."""
@@ -105,8 +106,8 @@ class PartReader:
     def load(self, path: Path) -> IntactPart | DamagedPart:
         """Read one part; hash it unless it was hashed before and looks unchanged."""
         try:
-            status = path.stat()
-            data = path.read_bytes()
+            status = path.lstat()
+            data = read_plain(path)
         except OSError as error:
             return DamagedPart(path=path, reason=f"it cannot be read: {error.strerror}")
         known = self._checked.get(path)

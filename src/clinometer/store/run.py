@@ -1,7 +1,8 @@
 """A run on disk: one folder with all that was asked, answered and concluded.
 
 spec.toml         what the user wanted to know
-provenance.json   format, versions, seed, machine and the run's id; written last: it makes the folder a run
+provenance.json   format, versions, seed, machine, the run's id, and the checksums of the documents below; written
+                  last: it makes the folder a run
 models.json       the models: which are audited, which assist, and in which role
 inputs/           copies of the user's files that the spec names
 records/<probe>/<model>/<stage>/part-<number>-<checksum>.parquet
@@ -33,18 +34,27 @@ from clinometer.store.atomic import (
     to_json,
     write_atomically,
 )
+from clinometer.store.documents import (
+    FORMAT,
+    INPUTS,
+    LOCK,
+    MODELS,
+    PROVENANCE,
+    REPORT,
+    SPEC,
+    changed_documents,
+    input_place,
+    read_provenance,
+    to_bytes,
+    with_checksums,
+)
 from clinometer.store.findings import INDEX, read_findings, write_findings
+from clinometer.store.inside import plain_files, read_plain, require_plain
 from clinometer.store.lock import hold_lock
 from clinometer.store.names import DAMAGED, StageKey, safe_name
 from clinometer.store.parts import DamagedPart, Done, IntactPart, PartReader, Span, by_index, latest
 from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RecordWriter
 from clinometer.types import Findings, ModelInfo
-
-SPEC, PROVENANCE, MODELS, LOCK = "spec.toml", "provenance.json", "models.json", "run.lock"
-INPUTS = "inputs"
-
-# Format 1 is still read: its models.json says "beside" and has no roles; its findings and keys have no versions.
-FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,26 +101,36 @@ class RunFolder:
         refuse_occupied(path)
         with _explain_creation(path):
             make_folder(path, run=path)
+        require_plain(path)
+        kept = {f"{INPUTS}/{name}": data for name, data in (inputs or {}).items()}
         with hold_lock(path / LOCK), _explain_creation(path):
             refuse_occupied(path)  # nobody else can be creating it now
+            if others := set(plain_files(path, below=INPUTS)) - kept.keys():
+                raise InputError(
+                    f"{path} is not empty (it has {min(others)}); give the name of a new folder for the run"
+                )
             remove_leftovers(path)
             created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             identified = {"format": FORMAT, **provenance, "run_id": secrets.token_hex(16), "created": created}
-            write_atomically(path / SPEC, spec.encode(), run=path)
-            for name, data in (inputs or {}).items():
+            if kept:
                 make_folder(path / INPUTS, run=path)
-                write_atomically(path / INPUTS / name, data, run=path)
-            write_atomically(path / MODELS, to_json(models), run=path)
-            write_atomically(path / PROVENANCE, to_json(identified), run=path)
+            documents = {SPEC: spec.encode(), **kept, MODELS: to_json(models)}
+            for name, data in documents.items():
+                write_atomically(path / name, data, run=path)
+            write_atomically(path / PROVENANCE, to_bytes(with_checksums(identified, documents)), run=path)
         return cls.open(path)
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """Open a run; raise InputError if it is not one, StoreError if its documents are broken."""
+        """Open a run; raise InputError if it is not one, StoreError if its documents are broken or it has links.
+
+        A document that can be read, but is not the one that was written, is told by `changed_documents`.
+        """
         path = Path(path)
         if not path.is_dir():
             found = "is not a folder" if path.exists() else "does not exist"
             raise InputError(f"{path} {found}; give the folder of a run, as `clinometer audit` prints it")
+        require_plain(path)
         missing = [name for name in (SPEC, PROVENANCE, MODELS) if not (path / name).is_file()]
         if missing:
             raise InputError(
@@ -120,18 +140,37 @@ class RunFolder:
         return cls(
             path,
             spec=_read_text(path / SPEC),
-            provenance=read_json(path / PROVENANCE, _provenance),
+            provenance=read_json(path / PROVENANCE, read_provenance),
             models=read_json(path / MODELS, _models),
         )
 
     @property
     def report_path(self) -> Path:
         """Where the report is, or will be."""
-        return self.path / "report.html"
+        return self.path / REPORT
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keep other processes from writing; raise RunLockedError with the pid of one that already does."""
+        """Keep other processes from writing; raise RunLockedError with the pid of one that already does.
+
+        Raises StoreError if there is a link in the folder: what is written next could end up somewhere else.
+        """
+        require_plain(self.path)
         return hold_lock(self.path / LOCK)
+
+    # -- documents
+
+    def changed_documents(self) -> tuple[str, ...]:
+        """Return a sentence for every document that is not as it was written; format 1 and 2 cannot tell."""
+        return tuple(changed_documents(self.path, self.provenance))
+
+    def require_documents(self) -> None:
+        """Raise StoreError that names a document that is not as it was written."""
+        if problems := self.changed_documents():
+            raise StoreError("; ".join(problems))
+
+    def input_place(self, file: str) -> Path:
+        """Return where a file is that the spec names; raise SpecError if it is not one of the run's inputs."""
+        return input_place(self.path, self.provenance, file)
 
     # -- records
 
@@ -304,23 +343,9 @@ def _ordered(names: Iterable[str]) -> list[str]:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_bytes().decode()
+        return read_plain(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"{path} is damaged ({error}); put back the file that was there") from error
-
-
-def _provenance(document: object) -> dict[str, Any]:
-    if not isinstance(document, dict) or not isinstance(document.get("run_id"), str):
-        raise ValueError("it has no run_id")
-    found = document.get("format", 1)
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise ValueError(f"its format is {found!r}")
-    if found > FORMAT:
-        raise InputError(
-            f"this run has format {found}, made by a newer Clinometer; this one reads formats 1 to {FORMAT}: "
-            "update Clinometer to open it"
-        )
-    return document
 
 
 def _models(document: dict[str, Any]) -> RunModels:

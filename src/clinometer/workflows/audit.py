@@ -60,9 +60,13 @@ class AuditRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequest:
-    """A run to complete; `models` and `probes` are those that only exist in memory."""
+    """A run to complete; `models` and `probes` are those that only exist in memory.
+
+    `trusted` are the models whose own code may run. The spec of the run is not asked: it may come from a stranger.
+    """
 
     run: RunFolder
+    trusted: tuple[str, ...] = ()
     models: Mapping[str, Model] = field(default_factory=dict)
     probes: tuple[Probe, ...] = ()
     execution: Execution = field(default_factory=Execution)
@@ -112,13 +116,14 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     """Complete a run and write its report: what is recorded and intact is kept, the rest is asked."""
     progress = progress or Silent()
     run = request.run
+    run.require_documents()
     spec = spec_of(run)
     probes = probes_of(spec, given=request.probes)
     check_spec(spec, probes)
     with run.lock():
         for part in run.set_aside_damaged():
             progress.note(f"{part.path}: {part.reason}; set aside, its requests are asked again")
-        pool = ModelPool(spec, request.models, request.execution)
+        pool = ModelPool(spec, request.models, request.execution, trusted=request.trusted)
         found = _Completion(run, spec, probes, pool, progress, None).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
     return Run(run, found)

@@ -170,9 +170,9 @@ def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:
 
 
 def spec_of(run: RunFolder) -> AuditSpec:
-    """Read the spec of a run, its files where the run keeps them."""
+    """Read the spec of a run, its files where the run keeps them; raise SpecError if it names any other file."""
     spec = parse_spec(run.spec, origin=str(run.path / "spec.toml"))
-    return with_files(spec, lambda file: str(run.path / file))
+    return with_files(spec, lambda file: str(run.input_place(file)))
 
 
 class RunRecords:

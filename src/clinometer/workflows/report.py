@@ -20,6 +20,7 @@ def report_run(
     probes: Mapping[str, Probe] | None = None,
 ) -> Path:
     """Write the page; `findings` saves reading them again, `probes` are audits that are not registered."""
+    run.require_documents()
     found = run.read_findings() if findings is None else findings
     texts = {}
     for each in found:
