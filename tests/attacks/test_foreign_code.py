@@ -56,8 +56,9 @@ def trap(sent):
     mark = model.parent / "mark"
     config = json.loads((model / "config.json").read_text())
     (model / "config.json").write_text(json.dumps({**config, **OWN_CODE}))
-    code = f"open({str(mark)!r}, 'w').write('run')\nraise SystemExit('this code was run')\n"
-    (model / "own.py").write_text(code)
+    (model / "own.py").write_text(
+        f"import pathlib\npathlib.Path({str(mark)!r}).touch()\nraise SystemExit('this code was run')\n"
+    )
     spec = run / "spec.toml"
     spec.write_text(spec.read_text().replace("trust_remote_code = false", "trust_remote_code = true"))
     forge(run)

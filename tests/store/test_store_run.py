@@ -175,7 +175,7 @@ def test_the_stages_of_a_run(run):
 def test_a_run_says_its_format(run):
     document = json.loads((run.path / "provenance.json").read_text())
     assert document["format"] == FORMAT == 3
-    assert RunFolder.open(run.path).format == 2
+    assert RunFolder.open(run.path).format == 3
 
 
 @pytest.mark.parametrize(

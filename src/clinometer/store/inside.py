@@ -24,10 +24,13 @@ def read_plain(path: Path) -> bytes:
     if path.is_symlink():  # Windows has no O_NOFOLLOW
         raise OSError(errno.ELOOP, "it is a link")
     descriptor = os.open(path, os.O_RDONLY | _FLAGS)
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is not a plain file")
-        return file.read()
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def plain_files(root: Path, *, below: str = "") -> Iterator[str]:
