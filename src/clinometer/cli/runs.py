@@ -51,6 +51,8 @@ def verify(run: RunArgument) -> None:
         raise typer.Exit(1)
     audits = f"{result.findings} audit{'s' if result.findings > 1 else ''}"
     print(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
+    if result.digest:
+        print(f"digest  {result.digest}")
 
 
 def report(

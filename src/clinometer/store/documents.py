@@ -23,14 +23,15 @@ INPUTS = "inputs"
 # Format 2: documents have no checksums.
 FORMAT = 3
 
-_CHECKSUMS, _OWN = "sha256", "checksum"
+CHECKSUMS = "sha256"  # of the other documents, by name
+_OWN = "checksum"
 _INPUT = re.compile(rf"{INPUTS}/[^/\\\0]+")
 _PUT_BACK = "put back the file that was there"
 
 
 def with_checksums(provenance: Mapping[str, Any], documents: Mapping[str, bytes]) -> dict[str, Any]:
     """Return provenance that knows the other documents, by their place in the run folder."""
-    return {**provenance, _CHECKSUMS: {name: _sha256(data) for name, data in documents.items()}}
+    return {**provenance, CHECKSUMS: {name: _sha256(data) for name, data in documents.items()}}
 
 
 def to_bytes(provenance: Mapping[str, Any]) -> bytes:
@@ -52,7 +53,7 @@ def read_provenance(document: object) -> dict[str, Any]:
             "update Clinometer to open it"
         )
     if found > 2:
-        for name, checksum in document[_CHECKSUMS].items():
+        for name, checksum in document[CHECKSUMS].items():
             if not isinstance(checksum, str) or not (name in (SPEC, MODELS) or _INPUT.fullmatch(name)):
                 raise ValueError(f"it names {name!r} among the documents")
     return document
@@ -65,7 +66,7 @@ def changed_documents(run: Path, provenance: Mapping[str, Any]) -> list[str]:
     problems = []
     if read_plain(run / PROVENANCE) != to_bytes(provenance):
         problems.append(f"{run / PROVENANCE} is not as it was written (the checksum differs); {_PUT_BACK}")
-    known = provenance[_CHECKSUMS]
+    known = provenance[CHECKSUMS]
     for name in dict.fromkeys([SPEC, MODELS, *known]):
         try:
             same = name in known and _sha256(read_plain(run / name)) == known[name]
@@ -82,7 +83,7 @@ def input_place(run: Path, provenance: Mapping[str, Any], file: str) -> Path:
 
     A spec that came with a run may name any file of its reader, who would then find it in the report.
     """
-    known = provenance.get(_CHECKSUMS, {})
+    known = provenance.get(CHECKSUMS, {})
     if not _INPUT.fullmatch(file) or Path(file).name in ("..", "."):
         raise SpecError(
             f"{run / SPEC} names the file {file!r}; the files of a run are those in its folder {INPUTS}, and no "

@@ -46,7 +46,7 @@ def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
             )
         arrow = _to_arrow(table)
         files[f"{name}.parquet"] = _parquet(arrow)
-        files[f"{name}.csv"] = pl.DataFrame(arrow).write_csv(quote_style="non_numeric").encode()
+        files[f"{name}.csv"] = _csv(arrow)
     make_folder(folder, run=run)
     remove_leftovers(folder)
     index = {
@@ -96,6 +96,9 @@ def read_findings(folder: Path) -> Findings:
 
     def build(index: Mapping[str, Any]) -> Findings:
         files = {name: _checked(folder / name, checksum) for name, checksum in _checksums(index["sha256"]).items()}
+        tables = {f"{table['name']}.{kind}" for table in index["tables"] for kind in ("parquet", "csv")}
+        if tables != files.keys():
+            raise ValueError(f"there is no checksum, or no table, for {min(tables ^ files.keys())}")
         return Findings(
             probe=index["probe"],
             tables=tuple(
@@ -119,6 +122,11 @@ def read_findings(folder: Path) -> Findings:
         )
 
     return read_json(folder / INDEX, build)
+
+
+def finding_files(folder: Path) -> list[str]:
+    """Return the files of one probe's findings, its index first."""
+    return [INDEX, *read_json(folder / INDEX, lambda index: _checksums(index["sha256"]))]
 
 
 def findings_digest(findings: Iterable[Findings]) -> str:
@@ -180,10 +188,29 @@ def compare_findings(stored: Findings, computed: Findings) -> Comparison:
 def _verdict_differences(stored: Findings, computed: Findings) -> list[str]:
     """Name the aspects whose verdicts do not follow, where both have one."""
     now = {(verdict.model, verdict.aspect): verdict for verdict in computed.verdicts}
+    found = []
+    for verdict in stored.verdicts:
+        other = now.get((verdict.model, verdict.aspect))
+        for name in ("state", "estimate", "low", "high", "p", "q", "n", "detectable") if other else ():
+            mine, theirs = getattr(verdict, name), getattr(other, name)
+            if not (mine == theirs if isinstance(mine, str) else _close(mine, theirs)):
+                where = f"the verdict on {verdict.model}, {verdict.aspect}"
+                found.append(f"{where}: {name} {mine!r} is stored, {theirs!r} follows")
+                break
+    return found
+
+
+def _close(stored: object, computed: object) -> Any:
+    """Tell of numbers, or arrays of them, whether they are equal but for the last bits."""
+    return np.isclose(np.asarray(stored), np.asarray(computed), rtol=1e-6, atol=1e-9, equal_nan=True)
+
+
+def changed_csvs(folder: Path, findings: Findings) -> list[str]:
+    """Name the tables whose CSV does not say what the table says; only the release that wrote them can tell."""
     return [
-        f"the verdict on {verdict.model}, {verdict.aspect}: {verdict.state!r} is stored, {other.state!r} follows"
-        for verdict in stored.verdicts
-        if (other := now.get((verdict.model, verdict.aspect))) is not None and other.state != verdict.state
+        f"{folder / table.name}.csv does not say what the table says"
+        for table in findings.tables
+        if read_plain(folder / f"{table.name}.csv") != _csv(_to_arrow(table))
     ]
 
 
@@ -207,7 +234,7 @@ def _number_differences(stored: FindingTable, computed: FindingTable) -> list[st
         return [f"{where} has different rows or columns from those that follow from the records"]
     for name in mine:
         if name in _NUMBERS or isinstance(next(iter(mine[name]), ""), float):
-            same = np.isclose(np.array(mine[name]), np.array(theirs[name]), rtol=1e-6, atol=1e-9, equal_nan=True)
+            same = _close(mine[name], theirs[name])
         else:
             same = np.array([a == b for a, b in zip(mine[name], theirs[name], strict=True)], dtype=np.bool_)
         if not same.all():
@@ -278,6 +305,10 @@ def _parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", store_schema=False)
     return bytes(sink.getvalue())
+
+
+def _csv(table: pa.Table) -> bytes:
+    return pl.DataFrame(table).write_csv(quote_style="non_numeric").encode()
 
 
 def _rows(data: bytes, *, labels: list[str]) -> tuple[Finding, ...]:

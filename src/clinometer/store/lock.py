@@ -39,6 +39,9 @@ def hold_lock(path: Path) -> Iterator[None]:
                 path.write_text(f"{os.getpid()}\n", encoding="ascii")
         yield
     finally:
+        with contextlib.suppress(OSError):  # a lock that nobody holds names nobody
+            if not isinstance(lock, filelock.SoftFileLock):
+                os.truncate(path, 0)
         lock.release()
 
 

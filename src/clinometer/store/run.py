@@ -7,6 +7,7 @@ models.json       the models: which are audited, which assist, and in which role
 inputs/           copies of the user's files that the spec names
 records/<probe>/<model>/<stage>/part-<number>-<checksum>.parquet
 findings/<probe>/…
+run.sha256        the checksum of every file above; written when the run is complete
 report.html
 run.lock          who is working on it
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import hashlib
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -35,6 +37,7 @@ from clinometer.store.atomic import (
     write_atomically,
 )
 from clinometer.store.documents import (
+    CHECKSUMS,
     FORMAT,
     INPUTS,
     LOCK,
@@ -48,11 +51,13 @@ from clinometer.store.documents import (
     to_bytes,
     with_checksums,
 )
-from clinometer.store.findings import INDEX, read_findings, write_findings
+from clinometer.store.findings import INDEX, finding_files, read_findings, write_findings
 from clinometer.store.inside import plain_files, read_plain, require_plain
 from clinometer.store.lock import hold_lock
-from clinometer.store.names import DAMAGED, StageKey, safe_name
+from clinometer.store.names import DAMAGED, PartName, StageKey, safe_name
 from clinometer.store.parts import DamagedPart, Done, IntactPart, PartReader, Span, by_index, latest
+from clinometer.store.seal import FINDINGS, RECORDS, SEAL, Sealed, check_seal, digest_of, write_seal
+from clinometer.store.tags import TAGS
 from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RecordWriter
 from clinometer.types import Findings, ModelInfo
 
@@ -79,7 +84,7 @@ class RunFolder:
         self.run_id: str = provenance["run_id"]
         self.format: int = provenance.get("format", 1)
         self.key_version: int = provenance.get("key_version", 1)  # of the keys in its records
-        self._parts = PartReader(path / "records", run_id=self.run_id)
+        self._parts = PartReader(path / RECORDS, run_id=self.run_id)
 
     @classmethod
     def create(
@@ -172,6 +177,49 @@ class RunFolder:
         """Return where a file is that the spec names; raise SpecError if it is not one of the run's inputs."""
         return input_place(self.path, self.provenance, file)
 
+    def read_report(self) -> bytes:
+        """Return the page as it is on disk."""
+        try:
+            return read_plain(self.report_path)
+        except OSError as error:
+            raise StoreError(f"{self.report_path} cannot be read: {error.strerror}") from error
+
+    # -- the seal
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the whole run, the page apart; "" while it is not complete, and for formats 1 and 2."""
+        return digest_of(self.path)
+
+    def unseal(self) -> None:
+        """Take the seal away before anything changes. Hold the lock."""
+        (self.path / SEAL).unlink(missing_ok=True)
+
+    def seal(self, *, probes: Iterable[str], stages: Iterable[StageKey]) -> None:
+        """Write the checksums of all that belongs to a complete run of these audits. Hold the lock."""
+        if self.format < 3:
+            return
+        files = [PROVENANCE, *self.provenance[CHECKSUMS]]
+        for key in stages:
+            folder = Path(RECORDS, key.folder).as_posix()
+            files += (path for path in plain_files(self.path, below=folder) if PartName.parse(Path(path).name))
+        for probe in probes:
+            folder = f"{FINDINGS}/{safe_name(probe, what='probe')}"
+            files += (f"{folder}/{name}" for name in finding_files(self.path / folder))
+        checksums = {path: self._checksum(path) for path in files}
+        write_seal(self.path, checksums)
+
+    def check_seal(self) -> Sealed:
+        """Hash every file that the seal lists; changes nothing."""
+        return check_seal(self.path, known=lambda path: self._parts.checksum(self.path / path))
+
+    def _checksum(self, path: str) -> str:
+        try:
+            known = self._parts.checksum(self.path / path)
+            return known or hashlib.sha256(read_plain(self.path / path)).hexdigest()
+        except OSError as error:
+            raise StoreError(f"{self.path / path} cannot be read: {error.strerror}") from error
+
     # -- records
 
     def stages(self) -> tuple[StageKey, ...]:
@@ -253,15 +301,19 @@ class RunFolder:
 
     def write_findings(self, findings: Findings) -> None:
         """Keep what one probe concluded, replacing what it concluded before."""
-        folder = self.path / "findings" / safe_name(findings.probe, what="probe")
+        folder = self.path / FINDINGS / safe_name(findings.probe, what="probe")
         write_findings(folder, findings, run=self.path)
+
+    def concluded(self) -> tuple[str, ...]:
+        """Return the audits that have findings, by the names of their folders."""
+        return tuple(sorted({Path(path).parts[1] for path in plain_files(self.path, below=FINDINGS)}))
 
     def read_findings(self) -> tuple[Findings, ...]:
         """Return what all probes concluded, by name."""
-        return tuple(read_findings(index.parent) for index in sorted((self.path / "findings").glob(f"*/{INDEX}")))
+        return tuple(read_findings(index.parent) for index in sorted((self.path / FINDINGS).glob(f"*/{INDEX}")))
 
     def _folder(self, key: StageKey) -> Path:
-        return self.path / "records" / key.folder
+        return self.path / RECORDS / key.folder
 
     def _intact(self, key: StageKey) -> Iterator[IntactPart]:
         """Yield the parts of a stage; raise RecordsError for a damaged one, or if there are none."""
@@ -337,7 +389,7 @@ def _require_columns(key: StageKey, columns: Iterable[str], known: Iterable[str]
 
 def _ordered(names: Iterable[str]) -> list[str]:
     """Sort columns: place, tags, question, answer."""
-    groups = ("index", "key", "tag_", "ask_", "got_")
+    groups = ("index", "key", TAGS, "tag_", "ask_", "got_")
     return sorted(names, key=lambda name: next(i for i, group in enumerate(groups) if name.startswith(group)))
 
 

@@ -39,6 +39,7 @@ from clinometer.workflows.plans import (
     players_of,
     probes_of,
     spec_of,
+    stages_of,
     with_inputs,
     with_roles,
     with_user_data,
@@ -156,6 +157,7 @@ class _Completion:
 
     def complete(self, cache_folder: Path | None) -> tuple[Findings, ...]:
         """Return what every probe concludes, in the order of the spec."""
+        self.run.unseal()
         plans = {name: plans_of(probe, self.spec, self.run) for name, probe in self.probes.items()}
         chains = [
             _Chain(self.probes[name], plan, deque(self.probes[name].stages(plan)))
@@ -171,6 +173,7 @@ class _Completion:
                         concluded[name] = self._conclude(probe, plans[name])
                 waiting = [chain for chain in chains if chain.stages]
                 if not waiting:
+                    self.run.seal(probes=self.probes, stages=stages_of(self.probes, plans))
                     return tuple(concluded[name] for name in self.probes)
                 label = self._next_model(waiting)
                 for chain in waiting:
