@@ -225,10 +225,8 @@ def test_a_run_is_not_continued_with_another_configuration(run):
 
 def test_models_that_do_not_fit_the_spec_are_named(run):
     (run.path / "models.json").write_text('{"audited": [], "beside": []}')
-    assert (
-        "models.json is not the one with which this run began"
-        in verify_audit(RunFolder.open(run.path)).problems[0]
-    )
+    (problem,) = verify_audit(RunFolder.open(run.path)).problems
+    assert "models.json is not the one with which this run began" in problem
     forge(run.path)
     with pytest.raises(StoreError, match=r"models\.json names no model, spec\.toml fake"):
         verify_audit(RunFolder.open(run.path))

@@ -51,9 +51,9 @@ def test_an_input_that_the_run_does_not_know(run):
     text = (run / "spec.toml").read_text()
     (run / "spec.toml").write_text(re.sub(r'words_file = ".*"', 'words_file = "inputs/2-other.txt"', text))
     forge(run)
-    for command in (resume, verify):
-        with pytest.raises(ClinometerError, match=r"inputs/2-other\.txt"):
-            command(run)
+    with pytest.raises(ClinometerError, match=r"inputs/2-other\.txt"):
+        resume(run)
+    assert any("inputs/2-other.txt" in problem for problem in verify(run).problems)
 
 
 def test_an_input_is_a_second_name_of_a_file(run, secret):

@@ -199,7 +199,7 @@ class RunFolder:
         """Write the checksums of all that belongs to a complete run of these audits. Hold the lock."""
         if self.format < 3:
             return
-        files = [PROVENANCE, *self.provenance[CHECKSUMS]]
+        files = self._documents()
         for key in stages:
             folder = Path(RECORDS, key.folder).as_posix()
             files += (path for path in plain_files(self.path, below=folder) if PartName.parse(Path(path).name))
@@ -211,7 +211,14 @@ class RunFolder:
 
     def check_seal(self) -> Sealed:
         """Hash every file that the seal lists; changes nothing."""
-        return check_seal(self.path, known=lambda path: self._parts.checksum(self.path / path))
+        return check_seal(
+            self.path,
+            documents=self._documents(),
+            known=lambda path: self._parts.checksum(self.path / path),
+        )
+
+    def _documents(self) -> list[str]:
+        return [PROVENANCE, *self.provenance[CHECKSUMS]]
 
     def _checksum(self, path: str) -> str:
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def digest_of(run: Path) -> str:
         return ""
 
 
-def check_seal(run: Path, *, known: Callable[[str], str | None]) -> Sealed:
+def check_seal(run: Path, *, documents: Collection[str], known: Callable[[str], str | None]) -> Sealed:
     """Hash every file of a sealed run; `known` may tell the checksum of a file that was hashed already."""
     wrong: dict[str, str] = {}
     missing: dict[str, str] = {}
@@ -61,7 +61,7 @@ def check_seal(run: Path, *, known: Callable[[str], str | None]) -> Sealed:
         if path in listed:
             if (known(path) or _sha256(run / path)) != listed[path]:
                 wrong[path] = f"{run / path} is not as it was written: {SEAL} has another checksum"
-        elif path.startswith(tuple(f"{folder}/" for folder in _OURS)) and SEAL not in wrong:
+        elif path in documents or path.startswith(tuple(f"{folder}/" for folder in _OURS)):
             wrong[path] = f"{run / path} is not a file of this run: {SEAL} does not list it"
     if LOCK not in found:
         missing[LOCK] = f"{run / LOCK} is missing; an empty file will do"
