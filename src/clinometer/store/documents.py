@@ -24,6 +24,7 @@ INPUTS = "inputs"
 FORMAT = 3
 
 CHECKSUMS = "sha256"  # of the other documents, by name
+SESSIONS = "sessions"  # who computed, in the order of time
 _OWN = "checksum"
 _INPUT = re.compile(rf"{INPUTS}/[^/\\\0]+")
 _PUT_BACK = "put back the file that was there"
@@ -38,6 +39,11 @@ def to_bytes(provenance: Mapping[str, Any]) -> bytes:
     """Return provenance as it is written: with a checksum of all the rest of it."""
     rest = {name: value for name, value in provenance.items() if name != _OWN}
     return to_json({**rest, _OWN: _sha256(to_json(rest))})
+
+
+def with_session(provenance: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
+    """Return provenance with one more session of computing."""
+    return {**provenance, SESSIONS: [*provenance.get(SESSIONS, ()), dict(session)]}
 
 
 def read_provenance(document: object) -> dict[str, Any]:

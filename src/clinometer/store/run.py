@@ -18,7 +18,7 @@ import contextlib
 import datetime
 import hashlib
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,12 +44,14 @@ from clinometer.store.documents import (
     MODELS,
     PROVENANCE,
     REPORT,
+    SESSIONS,
     SPEC,
     changed_documents,
     input_place,
     read_provenance,
     to_bytes,
     with_checksums,
+    with_session,
 )
 from clinometer.store.findings import INDEX, finding_files, read_findings, write_findings
 from clinometer.store.inside import plain_files, read_plain, require_plain
@@ -58,7 +60,7 @@ from clinometer.store.names import DAMAGED, PartName, StageKey, safe_name
 from clinometer.store.parts import DamagedPart, Done, IntactPart, PartReader, Span, by_index, latest
 from clinometer.store.seal import FINDINGS, RECORDS, SEAL, Sealed, check_seal, digest_of, write_seal
 from clinometer.store.tags import TAGS
-from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RecordWriter
+from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RELABELLED, RecordWriter
 from clinometer.types import Findings, ModelInfo
 
 
@@ -184,6 +186,29 @@ class RunFolder:
         except OSError as error:
             raise StoreError(f"{self.report_path} cannot be read: {error.strerror}") from error
 
+    def add_session(self, session: Mapping[str, Any]) -> None:
+        """Record who computes from now on. Hold the lock."""
+        document = with_session(self.provenance, session)
+        data = to_bytes(document) if self.format > 2 else to_json(document)
+        write_atomically(self.path / PROVENANCE, data, run=self.path)
+        self.provenance = read_json(self.path / PROVENANCE, read_provenance)
+
+    @property
+    def sessions(self) -> tuple[Mapping[str, Any], ...]:
+        """Who computed the records, in the order of time; none for runs that did not record it."""
+        return tuple(self.provenance.get(SESSIONS, ()))
+
+    def strangers(self) -> tuple[str, ...]:
+        """Name the parts that were computed by nobody whom `sessions` knows."""
+        # a session adds when it was recorded, a part whether its answers are those of earlier ones
+        known = [_without(each, "recorded") for each in self.sessions]
+        parts = (part for folder in self._parts.folders() for part in self._parts.parts(folder))
+        return tuple(
+            str(part.path)
+            for part in parts
+            if isinstance(part, IntactPart) and part.by is not None and _without(part.by, RELABELLED) not in known
+        )
+
     # -- the seal
 
     @property
@@ -242,7 +267,12 @@ class RunFolder:
         return Done(self._parts.parts(self._folder(key)))
 
     def writer(
-        self, key: StageKey, *, flush_seconds: float = FLUSH_SECONDS, max_rows: int = MAX_ROWS
+        self,
+        key: StageKey,
+        *,
+        by: Callable[[], Mapping[str, Any]] | None = None,
+        flush_seconds: float = FLUSH_SECONDS,
+        max_rows: int = MAX_ROWS,
     ) -> RecordWriter:
         """Remove unfinished files, set damaged parts aside and open a stage for appending. Hold the lock."""
         folder = self._folder(key)
@@ -250,7 +280,13 @@ class RunFolder:
         remove_leftovers(folder)
         self._set_aside([folder])
         return RecordWriter(
-            folder, stage=key, run=self.path, run_id=self.run_id, flush_seconds=flush_seconds, max_rows=max_rows
+            folder,
+            stage=key,
+            run=self.path,
+            run_id=self.run_id,
+            by=by,
+            flush_seconds=flush_seconds,
+            max_rows=max_rows,
         )
 
     def column_names(self, key: StageKey) -> list[str]:
@@ -392,6 +428,10 @@ def _require_columns(key: StageKey, columns: Iterable[str], known: Iterable[str]
     for name in columns:
         if name not in names:
             raise RecordsError(f"the records for {key} have no column {name!r}; {nearest(name, names)}")
+
+
+def _without(values: Mapping[str, Any], left_out: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != left_out}
 
 
 def _ordered(names: Iterable[str]) -> list[str]:
