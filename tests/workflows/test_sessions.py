@@ -87,7 +87,7 @@ def changed_code():
 def test_other_code_is_refused_and_the_way_on_is_named(run):
     parts(run)[0].unlink()
     with pytest.raises(
-        ModelError, match="the adapter of fake changed .* go on knowingly with --accept-code-change"
+        ModelError, match=r"the adapter of fake changed .* go on knowingly with --accept-code-change"
     ):
         clinometer.resume(run, models=[changed_code()], probes=[Tiny()])
 

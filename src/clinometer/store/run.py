@@ -199,7 +199,9 @@ class RunFolder:
         return tuple(self.provenance.get(SESSIONS, ()))
 
     def strangers(self) -> tuple[str, ...]:
-        """Name the parts that were computed by nobody whom `sessions` knows."""
+        """Name the parts that were computed by nobody whom `sessions` knows; formats 1 and 2 cannot tell."""
+        if self.format < 3:
+            return ()
         # a session adds when it was recorded, a part whether its answers are those of earlier ones
         known = [_without(each, "recorded") for each in self.sessions]
         parts = (part for folder in self._parts.folders() for part in self._parts.parts(folder))
