@@ -163,7 +163,7 @@ def test_a_run_that_did_not_record_the_version(run):
     found = verify(run, probe=Asking())
     assert found.problems == ()
     assert any(
-        "asked by an older version of the audit, by release 0.1.0; today fake, ask: 1 of 5 answers are missing"
+        "asked by an older version of the audit: by release 0.1.0; of what is asked now, fake, ask: 1 of 5 answers"
         in note
         for note in found.notes
     )

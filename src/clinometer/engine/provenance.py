@@ -9,7 +9,8 @@ import platform
 import sys
 from typing import Any
 
-_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "pyarrow", "polars", "vl-convert-python")
+DRAWING_LIBRARY = "vl-convert-python"  # a page holds a copy of it
+_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "pyarrow", "polars", DRAWING_LIBRARY)
 
 
 def describe_machine(*, seed: int, release: str) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def describe_machine(*, seed: int, release: str) -> dict[str, Any]:
         "started": _now(),
         "seed": seed,
         "python": platform.python_version(),
-        "packages": {"clinometer": release, **{name: _version(name) for name in _PACKAGES}},
+        "packages": {"clinometer": release, **{name: package_version(name) for name in _PACKAGES}},
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
         "processors": os.cpu_count(),
@@ -35,8 +36,8 @@ def describe_session(*, release: str, device: str) -> dict[str, Any]:
     accelerated = device != "cpu" and _accelerator() != "none"
     return {
         "clinometer": release,
-        "torch": _version("torch"),
-        "transformers": _version("transformers"),
+        "torch": package_version("torch"),
+        "transformers": package_version("transformers"),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "device": _accelerator() if accelerated else "cpu",
@@ -53,7 +54,8 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def _version(package: str) -> str:
+def package_version(package: str) -> str:
+    """Return the version of an installed package."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -26,6 +26,7 @@ FORMAT = 3
 CHECKSUMS = "sha256"  # of the other documents, by name
 SESSIONS = "sessions"  # who computed, in the order of time
 _OWN = "checksum"
+_TYPES: dict[str, type] = {SESSIONS: list, "questions": dict, "packages": dict, "key_version": int}  # what is read
 _INPUT = re.compile(rf"{INPUTS}/[^/\\\0]+")
 _PUT_BACK = "put back the file that was there"
 
@@ -58,6 +59,11 @@ def read_provenance(document: object) -> dict[str, Any]:
             f"this run has format {found}, made by a newer Clinometer; this one reads formats 1 to {FORMAT}: "
             "update Clinometer to open it"
         )
+    for name, kind in _TYPES.items():
+        if not isinstance(document.get(name, kind()), kind):
+            raise ValueError(f"its {name} is {type(document[name]).__name__}, not {kind.__name__}")
+    if not all(isinstance(session, dict) for session in document.get(SESSIONS, ())):
+        raise ValueError(f"its {SESSIONS} are not all dict")
     if found > 2:
         for name, checksum in document[CHECKSUMS].items():
             if not isinstance(checksum, str) or not (name in (SPEC, MODELS) or _INPUT.fullmatch(name)):

@@ -127,6 +127,12 @@ class PartReader:
             return DamagedPart(path=path, reason=known.verdict)
         return IntactPart(path=path, stage=known.verdict, data=data, sha256=known.sha256, by=known.by)
 
+    def computed_by(self) -> Iterator[tuple[Path, Mapping[str, Any] | None]]:
+        """Yield every intact part that was read so far, and who computed it."""
+        for path, known in sorted(self._checked.items()):
+            if not isinstance(known.verdict, str):
+                yield path, known.by
+
     def checksum(self, path: Path) -> str | None:
         """Return the SHA-256 of a part if it was hashed and looks unchanged."""
         known = self._checked.get(path)

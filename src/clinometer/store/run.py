@@ -14,7 +14,6 @@ run.lock          who is working on it
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import hashlib
 import secrets
@@ -26,9 +25,8 @@ from typing import Any
 
 import polars as pl
 
-from clinometer.errors import DiskFullError, InputError, RecordsError, StoreError, nearest
+from clinometer.errors import InputError, RecordsError, StoreError, nearest
 from clinometer.store.atomic import (
-    TEMPORARY,
     make_folder,
     read_json,
     remove_leftovers,
@@ -36,6 +34,7 @@ from clinometer.store.atomic import (
     to_json,
     write_atomically,
 )
+from clinometer.store.creation import explain_creation, refuse_occupied
 from clinometer.store.documents import (
     CHECKSUMS,
     FORMAT,
@@ -106,11 +105,11 @@ class RunFolder:
         if not isinstance(models, RunModels):
             models = RunModels(audited=tuple(models))
         refuse_occupied(path)
-        with _explain_creation(path):
+        with explain_creation(path):
             make_folder(path, run=path)
         require_plain(path)
         kept = {f"{INPUTS}/{name}": data for name, data in (inputs or {}).items()}
-        with hold_lock(path / LOCK), _explain_creation(path):
+        with hold_lock(path / LOCK), explain_creation(path):
             refuse_occupied(path)  # nobody else can be creating it now
             if others := set(plain_files(path, below=INPUTS)) - kept.keys():
                 raise InputError(
@@ -199,16 +198,16 @@ class RunFolder:
         return tuple(self.provenance.get(SESSIONS, ()))
 
     def strangers(self) -> tuple[str, ...]:
-        """Name the parts that were computed by nobody whom `sessions` knows; formats 1 and 2 cannot tell."""
+        """Name the parts that were computed by nobody whom `sessions` knows, once `check` has read them.
+
+        Runs of format 1 and 2 cannot tell.
+        """
         if self.format < 3:
             return ()
         # a session adds when it was recorded, a part whether its answers are those of earlier ones
         known = [_without(each, "recorded") for each in self.sessions]
-        parts = (part for folder in self._parts.folders() for part in self._parts.parts(folder))
         return tuple(
-            str(part.path)
-            for part in parts
-            if isinstance(part, IntactPart) and part.by is not None and _without(part.by, RELABELLED) not in known
+            str(path) for path, by in self._parts.computed_by() if by and _without(by, RELABELLED) not in known
         )
 
     # -- the seal
@@ -216,11 +215,12 @@ class RunFolder:
     @property
     def digest(self) -> str:
         """The SHA-256 of the whole run, the page apart; "" while it is not complete, and for formats 1 and 2."""
-        return digest_of(self.path)
+        return digest_of(self.path) if self.format > 2 else ""
 
     def unseal(self) -> None:
         """Take the seal away before anything changes. Hold the lock."""
-        (self.path / SEAL).unlink(missing_ok=True)
+        if (self.path / SEAL).is_file():
+            (self.path / SEAL).unlink(missing_ok=True)
 
     def seal(self, *, probes: Iterable[str], stages: Iterable[StageKey]) -> None:
         """Write the checksums of all that belongs to a complete run of these audits. Hold the lock."""
@@ -391,37 +391,6 @@ class RunFolder:
                 aside = aside.with_name(aside.name + DAMAGED)
             rename_durably(part.path, aside, run=self.path)
         return damaged
-
-
-@contextlib.contextmanager
-def _explain_creation(path: Path) -> Iterator[None]:
-    """Say of a run that cannot be begun what is wrong, and not that it could be resumed: there is nothing yet."""
-    try:
-        yield
-    except StoreError as error:
-        cause = error.__cause__
-        if not isinstance(cause, OSError):
-            raise
-        kind = DiskFullError if isinstance(error, DiskFullError) else InputError
-        raise kind(
-            f"no run can be begun in {path}: {cause.strerror or cause}; fix that, or name another place with --out"
-        ) from cause
-
-
-def refuse_occupied(path: Path) -> None:
-    """Raise InputError unless a run can be created here."""
-    if not path.exists() and not path.is_symlink():
-        return
-    if not path.is_dir():
-        raise InputError(f"{path} exists and is not a folder; give the name of a new folder for the run")
-    names = {entry.name for entry in path.iterdir() if not entry.name.startswith(TEMPORARY)}
-    if PROVENANCE in names:
-        raise InputError(
-            f"{path} already holds a run; continue it with `clinometer resume {path}`, or name a new folder"
-        )
-    # our lock but no provenance: creation was interrupted before anything was recorded
-    if names and not (LOCK in names and names <= {LOCK, SPEC, MODELS, INPUTS}):
-        raise InputError(f"{path} is not empty (it has {min(names)}); give the name of a new folder for the run")
 
 
 def _require_columns(key: StageKey, columns: Iterable[str], known: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clinometer import __version__
 from clinometer.engine import Checked, RequestIdentity, check_stage
+from clinometer.engine.provenance import DRAWING_LIBRARY, package_version
 from clinometer.errors import StoreError
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.questions import items_of
@@ -60,7 +61,9 @@ def run_verify(request: VerifyRequest) -> Verification:
         checked = () if name in older else plans[name]
         lacking = [lack for plan in checked for lack in _lacking(probe, plan, run)]
         if lacking and (release := _release_before(run, name)):
-            older[name] = f"asked by an older version of the audit, by release {release}; today {lacking[0]}"
+            older[name] = (
+                f"asked by an older version of the audit: by release {release}; of what is asked now, {lacking[0]}"
+            )
         if name in older:
             problems += (f"{name}: {hole}" for hole in _holes(run, name))
             notes.append(f"{name}: {older[name]}; its findings were not recomputed")
@@ -207,8 +210,13 @@ def _compare_page(run: RunFolder, probes: Mapping[str, Probe]) -> tuple[list[str
         return [f"{run.report_path} is missing; {again}"], []
     releases = {found.release for found in run.read_findings()}
     if releases != {__version__}:
-        by = ", ".join(sorted(releases - {"", __version__})) or "an earlier release"
-        return [], [f"{run.report_path} was drawn by release {by}, so it was not compared; {again}"]
-    if run.read_report() != page_of(run, probes=probes):
-        return [f"{run.report_path} is not the page that follows from this run; {again}"], []
-    return [], []
+        named = sorted(releases - {"", __version__})
+        by = f"release {', '.join(named)}" if named else "an earlier release"
+        return [], [f"{run.report_path} was drawn by {by}, so it was not compared; {again}"]
+    if run.read_report() == page_of(run, probes=probes):
+        return [], []
+    drawn, here = run.provenance.get("packages", {}).get(DRAWING_LIBRARY), package_version(DRAWING_LIBRARY)
+    if drawn != here:
+        with_ = f"was drawn with {DRAWING_LIBRARY} {drawn}, here is {here}"
+        return [], [f"{run.report_path} {with_}, so it was not compared; {again}"]
+    return [f"{run.report_path} is not the page that follows from this run; {again}"], []
