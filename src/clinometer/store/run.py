@@ -165,14 +165,14 @@ class RunFolder:
 
     # -- documents
 
-    def changed_documents(self) -> tuple[str, ...]:
+    def changed_documents(self) -> dict[str, str]:
         """Return a sentence for every document that is not as it was written; format 1 and 2 cannot tell."""
-        return tuple(changed_documents(self.path, self.provenance))
+        return changed_documents(self.path, self.provenance)
 
     def require_documents(self) -> None:
         """Raise StoreError that names a document that is not as it was written."""
         if problems := self.changed_documents():
-            raise StoreError("; ".join(problems))
+            raise StoreError("; ".join(problems.values()))
 
     def input_place(self, file: str) -> Path:
         """Return where a file is that the spec names; raise SpecError if it is not one of the run's inputs."""
