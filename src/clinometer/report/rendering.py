@@ -24,8 +24,12 @@ from clinometer.report.chart_style import PAGE
 from clinometer.report.charts import Chart, chart
 from clinometer.report.evidence import Evidence
 from clinometer.report.rounding import count_text, size_text
+from clinometer.report.summary import counts, summary_rows
 from clinometer.report.tables import TableView, table_view
 from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
+
+MOST_OPEN = 8  # figures that are open on a page; the others are behind a fold
+MOST_OF_ONE = 3  # of one audit
 
 SCRIPTS = ("rounding.js", "findings.js", "tables.js", "charts.js")
 
@@ -86,6 +90,7 @@ class _ProbePart:
     findings: Findings
     figures: tuple[_FigurePart, ...]
     tables: tuple[_TablePart, ...]
+    prompts: Mapping[str, str]  # table -> the figure under which its prompts are; "": none
 
 
 def render(page: ReportPage) -> str:
@@ -93,12 +98,18 @@ def render(page: ReportPage) -> str:
     style = _asset("report.css")
     scripts = [_vega(), "\n".join(_asset(name) for name in SCRIPTS)]
     probes = [_probe_part(findings, page, number=i) for i, findings in enumerate(page.findings, start=1)]
+    summary = summary_rows(page.findings, [info.name for info in page.models])
     return (
         _templates()
         .get_template("report.html")
         .render(
             page=page,
             probes=probes,
+            summary=summary,
+            states=counts(summary),
+            titles={part.name: {"place": i, "title": part.text.title} for i, part in enumerate(probes, start=1)},
+            tables={part.name: {table.table.name: table.id for table in part.tables} for part in probes},
+            open_figures=min(MOST_OF_ONE, max(1, MOST_OPEN // max(1, len(probes)))),
             warnings=sum(notice.level == "warning" for findings in page.findings for notice in findings.notices),
             provenance=list(_flat(page.provenance)),
             style=Markup(style),
@@ -128,12 +139,19 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
         )
         for i, table in enumerate(findings.tables, start=1)
     }
+    figures = tuple(_figure_parts(findings, page, number=number, tables=tables))
+    with_prompts = {
+        part.table.table.name: (part.same_prompts or part).id for part in figures[::-1] if part.evidence
+    }
+    # a table that no figure draws rests on the same records as the audit's first figure with prompts
+    anywhere = next((part.id for part in figures if part.evidence), "")
     return _ProbePart(
         name=findings.probe,
         text=page.probes.get(findings.probe, unnamed),
         findings=findings,
-        figures=tuple(_figure_parts(findings, page, number=number, tables=tables)),
+        figures=figures,
         tables=tuple(tables.values()),
+        prompts={name: with_prompts.get(name, anywhere) for name in tables},
     )
 
 
