@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from clinometer.cli.arguments import BatchTokensOption, CacheOption, DeviceOption, ExecutorOption, QuietOption
+from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
 from clinometer.errors import SpecError
 
@@ -92,8 +93,13 @@ def audit(
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
     quiet: QuietOption = False,
+    json: JsonOption = None,
+    markdown: MarkdownOption = None,
+    fail_on: FailOnOption = "",
+    allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Audit language models and write a report."""
+    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
     described = {
         "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
         "--dtype": dtype, "--set": set_,
@@ -137,4 +143,5 @@ def audit(
     place = out if out is not None else new_run_folder(wanted)
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
     request = AuditRequest(spec=wanted, folder=place, execution=execution)
-    finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)
+    run = finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)
+    settle(run, outcome)
