@@ -7,6 +7,7 @@ other script, no evaluated text (Vega interprets its expressions itself), no req
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import hashlib
 import json
@@ -19,17 +20,21 @@ import jinja2
 import vl_convert
 from markupsafe import Markup
 
-from clinometer.errors import RecordsError, nearest
+from clinometer.errors import RecordsError, StoreError, nearest
+from clinometer.folders import cache_folder
 from clinometer.report.chart_style import PAGE
 from clinometer.report.charts import Chart, chart
 from clinometer.report.evidence import Evidence
 from clinometer.report.rounding import count_text, size_text
 from clinometer.report.summary import counts, summary_rows
 from clinometer.report.tables import TableView, table_view
+from clinometer.store import write_atomically
 from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
 
 MOST_OPEN = 8  # figures that are open on a page; the others are behind a fold
 MOST_OF_ONE = 3  # of one audit
+# the SHA-256 of the script that a release of vl-convert makes; one that is not here makes it anew for every report
+_KNOWN_VEGA = {"1.9.0": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 
 SCRIPTS = ("rounding.js", "findings.js", "tables.js", "charts.js")
 
@@ -212,9 +217,25 @@ def _asset(name: str) -> str:
 
 @functools.cache
 def _vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, from the copy inside vl-convert."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script, from the copy inside vl-convert.
+
+    To bundle them takes two seconds, so the script of a release that we know is kept. What is in the cache is used
+    only if it has the checksum that is written here: nobody can put another script into a report.
+    """
+    expected = _KNOWN_VEGA.get(vl_convert.__version__, "")
+    kept = cache_folder() / "report" / f"vega-{vl_convert.__version__}.js"
+    if expected and kept.is_file():
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            script = kept.read_text(encoding="utf-8")
+            if hashlib.sha256(script.encode()).hexdigest() == expected:
+                return script
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    script = bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    if hashlib.sha256(script.encode()).hexdigest() == expected:
+        with contextlib.suppress(OSError, StoreError):  # a report can do without a cache
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, script.encode(), run=kept.parent)
+    return script
 
 
 def _policy(*, style: str, scripts: list[str]) -> str:

@@ -68,12 +68,12 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
     """Load a model with all of its weights, ready to be asked on the device.
 
     A weight that the files do not have, or have in another shape, would be filled with random numbers: that is an
-    error here.
+    error here. On the device "meta" the same is checked, and no weight is read.
     """
     dtype = torch_dtype(spec.dtype, device)
     _require_sound_files(source)
     try:
-        with _quiet():
+        with quiet():
             model, report = auto_class.from_pretrained(
                 source.folder,
                 config=source.config,
@@ -82,6 +82,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
                 use_safetensors=True,
                 ignore_mismatched_sizes=True,  # they are in the report, by name
                 output_loading_info=True,
+                **({"device_map": "meta"} if device.type == "meta" else {}),
             )
     except MemoryError:
         raise
@@ -207,8 +208,8 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers from printing: what matters in its loading report is raised as an error."""
+def quiet() -> Iterator[None]:
+    """Keep transformers from printing bars and logs of its own; what matters in them is raised as an error."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
