@@ -38,15 +38,15 @@ _ADAPTERS: dict[ModelKind, tuple[str, str]] = {
     "causal": ("causal", "CausalModel"),
     "classifier": ("classifier", "ClassifierModel"),
     "encoder": ("encoder", "EncoderModel"),
-    "chat": ("causal", "ChatModel"),
+    "chat": ("chat", "ChatModel"),
 }
 CAPABILITIES: dict[ModelKind, tuple[str, ...]] = {
     "masked": ("fill",),
     "permuted": ("fill",),
-    "causal": ("next_word", "sample", "log_likelihood"),
+    "causal": ("next_word", "rescore", "sample", "log_likelihood"),
     "classifier": ("classify",),
     "encoder": ("embed",),
-    "chat": ("ask",),
+    "chat": ("ask", "answer_word"),
 }
 
 # How an architecture's name ends tells its head; the first that fits decides.
