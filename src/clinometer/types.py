@@ -14,6 +14,7 @@ SPEC_VERSION = 1
 
 Profile = Literal["quick", "standard", "paper"]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+AskedAs = Literal["", "chat", "causal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class ModelSpec:
         default_factory=dict
     )  # classifiers: their label -> negative|neutral|positive
     alias: str = ""  # what the model is called in the run; "": a hub id as it is, a folder by its last part
+    kind: AskedAs = ""  # how a model that continues text is asked; "": as chat where it has a chat template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,9 +242,10 @@ class WordAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextAnswer:
-    """Generated texts, without the prompt."""
+    """Generated texts, without the prompt; `reasoning` is what the model thought aloud before each, if it did."""
 
     texts: tuple[str, ...]
+    reasoning: tuple[str, ...] = ()  # one for each text, or none at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ class CausalModel:
     @classmethod
     def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> CausalModel:
         """Load the model and its tokenizer on the device."""
-        tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
+        tokenizer = load_tokenizer(source.tokenizer_folder, trust_remote_code=spec.trust_remote_code)
         loaded = load_with(tokenizer, AutoModelForCausalLM, source, spec, device, kind="causal")
         return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 

@@ -19,6 +19,7 @@ from clinometer.models.local.first_words import FirstWords
 from clinometer.models.local.loading import load_tokenizer, load_with
 from clinometer.models.local.text import Ids, Tokens
 from clinometer.models.providers.local import ModelSource
+from clinometer.models.reasoning import END, apart, begins_thinking
 from clinometer.types import (
     Answer,
     AnswerWord,
@@ -47,11 +48,11 @@ class ChatModel:
     @classmethod
     def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> ChatModel:
         """Load the model and its tokenizer on the device; a tokenizer without a chat template is an error."""
-        tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
+        tokenizer = load_tokenizer(source.tokenizer_folder, trust_remote_code=spec.trust_remote_code)
         if not tokenizer.chat_template:
             raise ModelError(
                 f"the tokenizer of {source.name!r} has no chat template, so it is not known how it reads a"
-                " conversation; choose an instruction-tuned model, or ask it as a causal one"
+                " conversation; choose an instruction-tuned model, or ask it as a causal one (--as causal)"
             )
         loaded = load_with(tokenizer, AutoModelForCausalLM, source, spec, device, kind="chat")
         return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
@@ -64,12 +65,18 @@ class ChatModel:
         return [self._cost_of(request) for request in requests]
 
     def ask(self, batch: Sequence[Ask]) -> list[TextAnswer]:
-        """Answer each conversation n times; temperature 0 always takes the most probable token."""
-        return [TextAnswer(texts=texts) for texts in self._sampler.texts([self._prompt(one) for one in batch])]
+        """Answer each conversation n times; temperature 0 always takes the most probable token.
+
+        What a model thinks aloud before its answer is kept apart: `TextAnswer.reasoning`.
+        """
+        prompts = [self._prompt(one) for one in batch]
+        return [
+            _answer(prompt, texts) for prompt, texts in zip(prompts, self._sampler.texts(prompts), strict=True)
+        ]
 
     def answer_word(self, batch: Sequence[AnswerWord]) -> list[WordAnswer]:
         """Answer with which word each answer begins, by its probability."""
-        texts = [self._rendered(query.messages) for query in batch]
+        texts = [self._at_once(query.messages) for query in batch]
         return self._first_words.answers(batch, [self._ids(text) for text in texts], texts)
 
     @property
@@ -83,15 +90,16 @@ class ChatModel:
         if not asked:
             answers = self.answer_word([request for request in batch if isinstance(request, AnswerWord)])
             return lambda: answers
-        read = self._sampler.begin([self._prompt(one) for one in asked])
-        return lambda: [TextAnswer(texts=texts) for texts in read()]
+        prompts = [self._prompt(one) for one in asked]
+        read = self._sampler.begin(prompts)
+        return lambda: [_answer(prompt, texts) for prompt, texts in zip(prompts, read(), strict=True)]
 
     def _cost_of(self, request: Request) -> int:
         if isinstance(request, Ask):
             return self._sampler.cost(self._prompt(request))
         if isinstance(request, AnswerWord):
             self._first_words.check(request)
-            ids = self._ids(self._rendered(request.messages))
+            ids = self._ids(self._at_once(request.messages))
             if self.info.window and len(ids) + 1 > self.info.window:
                 raise RequestError(
                     f"a conversation of {len(ids)} tokens leaves no room for an answer in the model's window of"
@@ -114,7 +122,14 @@ class ChatModel:
             seed=asked.seed,
         )
 
-    def _rendered(self, messages: Sequence[Message]) -> str:
+    def _at_once(self, messages: Sequence[Message]) -> str:
+        """Return a conversation up to where the answer begins; a model that would think first is told not to."""
+        text = self._rendered(
+            messages, enable_thinking=False
+        )  # the templates that know this word write an empty thought
+        return f"{text.rstrip()}\n\n{END}\n\n" if begins_thinking(text) else text
+
+    def _rendered(self, messages: Sequence[Message], **options: bool) -> str:
         """Return a conversation as its template writes it, up to where the answer begins."""
         if not any(message.role == "user" for message in messages):
             raise RequestError("a conversation without a message of the user cannot be answered; add one")
@@ -122,7 +137,7 @@ class ChatModel:
         turns = [{"role": turn.role, "content": self._tokens.as_text(turn.content)} for turn in messages]
         try:
             text: str = self._tokens.tokenizer.apply_chat_template(
-                turns, tokenize=False, add_generation_prompt=True
+                turns, tokenize=False, add_generation_prompt=True, **options
             )
         except TemplateError as error:
             raise RequestError(
@@ -133,3 +148,13 @@ class ChatModel:
     def _ids(self, text: str) -> Ids:
         # the template writes the special tokens itself
         return np.asarray(self._tokens.tokenizer(text, add_special_tokens=False)["input_ids"], np.int32)
+
+
+def _answer(prompt: Prompt, texts: Sequence[str]) -> TextAnswer:
+    """Part answers from what the model thought aloud before them."""
+    parts = [apart(text, begun=begins_thinking(prompt.text)) for text in texts]
+    thought = any(part.reasoning for part in parts)
+    return TextAnswer(
+        texts=tuple(part.answer for part in parts),
+        reasoning=tuple(part.reasoning for part in parts) if thought else (),
+    )

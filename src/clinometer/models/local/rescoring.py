@@ -247,8 +247,8 @@ class Rescorer:
         self._measure(group, again, begun)
         for row, blank in enumerate(group):
             if blank.rest:  # given the whole left part, not only what all words share of it
-                begins = float(begun.score([row], [blank.rest])[0].sum())
-                blank.exact = {word: min(0.0, logprob - begins) for word, logprob in blank.exact.items()}
+                given = float(begun.score([row], [blank.rest])[0].sum())
+                blank.exact = {word: min(0.0, logprob - given) for word, logprob in blank.exact.items()}
         for blank, whole in apart:
             self._score_apart(blank, whole)
 
