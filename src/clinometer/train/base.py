@@ -17,10 +17,9 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from clinometer.errors import ModelError
 from clinometer.models.builtin import PREFIX, entry
-from clinometer.models.load import kind_of
 from clinometer.models.local.loading import load_tokenizer, load_with, pick_device, torch_dtype
 from clinometer.models.local.masked import head_of, load_filler
-from clinometer.models.providers.local import resolve
+from clinometer.models.providers.local import built_as, resolve
 from clinometer.train.randomness import own_randomness, seed_at
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
@@ -113,7 +112,7 @@ def load_base(
     if compute == torch.float16:
         raise ModelError("float16 cannot be trained without loss scaling; choose float32 or bfloat16")
     source = resolve(ModelSpec(name=name))
-    kind = kind_of(source)
+    kind = built_as(source)
     if kind not in kinds:
         wanted = " and ".join(_EXAMPLES[one] for one in kinds)
         article = "an" if kind == "encoder" else "a"
