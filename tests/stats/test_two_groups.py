@@ -262,7 +262,10 @@ def ends(first, second):
 @given(groups(9), groups(9), st.floats(-50, 50), st.floats(0.1, 10))
 # draws of the seven equal items of both groups have no spread, and are at the estimate but for rounding
 @example(
-    np.array([90.093] * 7 + [179.823, 52.459]), np.array([-71.168] * 7 + [18.562, -108.802]), 32.77, 4.290931844828498
+    np.array([90.093] * 7 + [179.823, 52.459]),
+    np.array([-71.168] * 7 + [18.562, -108.802]),
+    32.77,
+    4.290931844828498,
 )
 @example(
     np.array([-69.895] * 6 + [9.048, -85.352, -51.995]),

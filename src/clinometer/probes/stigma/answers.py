@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
     BASELINE,
+    CHECKS,
     SCALE,
     SENTENCES,
     Bools,
@@ -82,6 +83,8 @@ class ClassifierOutcomes:
     classes: tuple[str, ...]  # those that the classifier has, and "undecided" where that occurs
     outcomes: Floats  # (templates, wordings, classes): 1 for the outcome, 0 for the others
     baseline: Floats  # (templates, classes)
+    # positive, negative -> whether each statement of that plain sense was taken so; none: not asked
+    sensed: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def negative(self) -> Floats:
@@ -247,11 +250,7 @@ def classifier_outcomes(plan: Plan, records: Records) -> ClassifierOutcomes:
     roster = Roster(wordings=plan.options.chosen_conditions())
     columns = ("tag_template", "tag_wording", "tag_group", *(f"got_{name}" for name in CLASSES))
     table = records.table(model=plan.model.name, stage=SENTENCES, columns=columns)
-    probabilities = np.stack(
-        [table[f"got_{name}"].cast(float).fill_null(np.nan).to_numpy().astype(np.float64) for name in CLASSES],
-        axis=1,
-    )
-    one_hot, present = _most_probable(probabilities)
+    one_hot, present = _most_probable(_probabilities(table))
     classes = tuple(name for name, there in zip((*CLASSES, UNDECIDED), present, strict=True) if there)
     templates = tuple(dict.fromkeys(table["tag_template"]))
     template = _places(table["tag_template"], templates)
@@ -270,7 +269,29 @@ def classifier_outcomes(plan: Plan, records: Records) -> ClassifierOutcomes:
         classes=classes,
         outcomes=outcomes,
         baseline=baseline,
+        sensed=_sensed(plan, records, classes),
     )
+
+
+def _probabilities(table: pl.DataFrame) -> Floats:
+    """Return the probability of each of the `CLASSES`, (sentences, classes)."""
+    columns = [table[f"got_{name}"].cast(float).fill_null(np.nan).to_numpy() for name in CLASSES]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _sensed(plan: Plan, records: Records, classes: Sequence[str]) -> dict[str, Floats]:
+    """Return whether each statement of a plain sense was taken so.
+
+    Where a classifier has no class "positive", a positive statement must not come out negative.
+    """
+    if not plan.options.chosen_prompts().checks:
+        return {}
+    columns = ("tag_sense", *(f"got_{name}" for name in CLASSES))
+    table = records.table(model=plan.model.name, stage=CHECKS, columns=columns)
+    one_hot, _ = _most_probable(_probabilities(table))
+    negative, positive = (one_hot[:, CLASSES.index(name)] for name in ("negative", "positive"))
+    right = {"positive": positive if "positive" in classes else 1.0 - negative, "negative": negative}
+    return {sense: right[sense][(table["tag_sense"] == sense).to_numpy()] for sense in right}
 
 
 def _most_probable(probabilities: Floats) -> tuple[Floats, Bools]:
