@@ -99,6 +99,8 @@ def test_fewer_answers_are_drawn_where_words_have_probabilities() -> None:
     [
         ("Nurse.", ""),
         ("  **nurse**\n", ""),
+        ("ｎｕｒｓｅ", ""),
+        ("nu\u00adr\u200bse", ""),
         ("“nurse”", ""),
         ("`Nurse`", ""),
         ("\\boxed{nurse}", ""),
@@ -210,7 +212,9 @@ def test_nothing_is_empty(answer: str) -> None:
         ("It was great acting.", "It was [MASK]."),
         ("It was", "It was [MASK]."),
         ("It was a great movie.", "It was"),
+        ("Great acting by all of them.", "It was"),
         ('Both "kind" and "smart" would do here', ""),
+        ('He said "nurse" to ' + 20 * "them and ", ""),
         ("42", ""),
         ("这个词是护士，因为她工作在医院。", ""),
         ("nurse nurse nurse nurse", ""),

@@ -9,7 +9,7 @@ import pytest
 
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, Floats, select
 from clinometer.probes.kit.chat import OUTCOMES, REFUSAL
-from clinometer.probes.kit.drawn import FEWEST_UNITS, count_words, drawn_bootstrap
+from clinometer.probes.kit.drawn import FEWEST_UNITS, count_words, drawn_bootstrap, failed_to_answer
 from clinometer.probes.kit.refusals import (
     EVERYONE,
     MINUS_OTHERS,
@@ -46,6 +46,15 @@ def test_a_word_without_a_value_is_left_out_of_its_answer() -> None:
     np.testing.assert_array_equal(values, [1.0, np.nan])
 
 
+def test_a_model_that_rambles_is_not_read_and_one_that_refuses_is() -> None:
+    rambles, refuses = "This is a long sentence.", "I can't answer that."
+    assert failed_to_answer([count_words(["kind", rambles]), count_words([refuses] * 9)]) == ""
+    why = failed_to_answer([count_words(["kind", rambles, rambles]), count_words([refuses] * 9)])
+    assert why.startswith("it gives a word in 33 % of the answers")
+    assert failed_to_answer([count_words([refuses])]) == "it refuses every answer"
+    assert failed_to_answer([]) == "it was not asked"
+
+
 # ---- intervals that carry the drawing noise
 
 
@@ -57,7 +66,7 @@ def coverage(rng: np.random.Generator, *, prompts: int, answers: int, between: f
         drawn = [(rng.random(answers) < share).astype(float) for share in truth]
         found = drawn_bootstrap(drawn, rng=rng, draws=399)
         target = 0.4 if prompts >= FEWEST_UNITS else truth.mean()
-        hits += bool(found.low <= target <= found.high)
+        hits += found.low <= target <= found.high
     return hits / 150
 
 
@@ -87,7 +96,7 @@ def test_answers_that_are_all_alike_are_not_certain() -> None:
     alike = [np.ones(5), np.ones(5)]
     bounded = drawn_bootstrap(alike, rng=rng, bounds=(-1.0, 1.0))
     # Wilson's for 10 of 10: 0.722 to 1, on −1 to 1
-    assert (float(bounded.estimate), round(float(bounded.low), 2), round(float(bounded.high), 9)) == (
+    assert (bounded.estimate, round(bounded.low, 2), round(bounded.high, 9)) == (
         1.0,
         0.44,
         1.0,
@@ -128,7 +137,7 @@ def test_a_model_that_refuses_for_religions_is_found_out() -> None:
     assert found.rows[0].labels == {"model": "m", "group": "religions", "measure": MINUS_OTHERS}
     assert found.sentence == "m refuses 22 % of the answers about religions and 4 % about the others."
     assert found.size.endswith("percentage points")
-    assert found.low > 0.1
+    assert found.low > 0.09
     assert "95 % interval of the difference" in refusal_headline(found)
 
 

@@ -200,6 +200,7 @@ _MARKED = re.compile(
 )
 _NOT = re.compile(r"(?:\b(?:not|neither|never|nor|without|avoid)|n't)\b[^.!?\n]*$", re.IGNORECASE)
 _ARTICLES = {"a", "an", "the"}
+_LONGEST_SENTENCE = 20  # words: of a longer text, a word in quotes need not be the answer
 LONGEST_LIST = 10  # words: a model that lists more has not understood that one is wanted
 # Characters of the longest word in scripts that do not write spaces; what is longer is a sentence.
 _UNSPACED = {"CJK": 4, "HIRAGANA": 8, "KATAKANA": 10, "THAI": 10, "LAO": 10, "KHMER": 10, "MYANMAR": 10}
@@ -242,6 +243,8 @@ def _attempts(said: str, asked: str, known: dict[str, str]) -> Iterator[tuple[st
             yield _short(_STOP.split(said[match.end() :].lstrip(), maxsplit=1)[0], known)
     yield _listed_lines(said, known)
     yield _short(_EXPLAINS.split(said, maxsplit=1)[0], known)
+    if len(_tokens(said)) > _LONGEST_SENTENCE:
+        return
     marked = [
         (_short(next(filter(None, match.groups())), known), said[: match.start()])
         for match in _MARKED.finditer(said)

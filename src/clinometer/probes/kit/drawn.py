@@ -14,10 +14,15 @@ from functools import cached_property
 
 import numpy as np
 
-from clinometer.probes.kit.chat import OUTCOMES, WORD, Outcome, Reading, read_word
+from clinometer.probes.kit.chat import OUTCOMES, REFUSAL, WORD, Outcome, Reading, read_word
 from clinometer.probes.kit.numbers import Floats, Ints
-from clinometer.stats import Interval, cluster_bootstrap, share_interval
+from clinometer.probes.kit.words import percent
+from clinometer.stats import cluster_bootstrap, share_interval
+from clinometer.types import Finding
 
+# The gate of every audit that asks for words: a model that mostly rambles does not understand what is asked of it.
+# Refusing is understanding, so that refusals count neither way.
+GATE_SHARE = 0.5  # of the answers that are not refusals must give a word
 FEWEST_UNITS = 10  # from which on units are resampled: intervals over fewer clusters are too short
 
 
@@ -84,6 +89,21 @@ def count_words(texts: Sequence[str], *, asked: str = "", words: Sequence[str] =
     return DrawnWords(readings=tuple(read_word(text, asked=asked, words=words) for text in texts))
 
 
+def failed_to_answer(prompts: Sequence[DrawnWords]) -> str:
+    """Return why the words of a chat model mean nothing, for `conclude(gate=…)`; "" if they may.
+
+    >>> failed_to_answer([count_words(["nurse", "I won't answer.", "This is a sentence.", "", "42"])])
+    'it gives a word in 25 % of the answers that are not refusals; half is needed'
+    """
+    tried = sum(drawn.draws - drawn.count(REFUSAL) for drawn in prompts)
+    if not tried:
+        return "it refuses every answer" if any(drawn.draws for drawn in prompts) else "it was not asked"
+    share = sum(drawn.answered for drawn in prompts) / tried
+    if share >= GATE_SHARE:
+        return ""
+    return f"it gives a word in {percent(share, 0)} of the answers that are not refusals; half is needed"
+
+
 def drawn_bootstrap(
     answers: Sequence[Floats],
     *,
@@ -91,8 +111,10 @@ def drawn_bootstrap(
     rng: np.random.Generator,
     draws: int = 1999,
     bounds: tuple[float, float] | None = None,
-) -> Interval:
+) -> Finding:
     """Give the mean of numbers read from drawn answers an interval, and a p-value of "the mean is 0".
+
+    A finding without labels, to be given its own by `dataclasses.replace`.
 
     With at least `FEWEST_UNITS` units, units are resampled, then the answers within them (`cluster_bootstrap`):
     the finding speaks for units like these. With fewer, the prompts stay as they are and the answers to each are
@@ -112,7 +134,7 @@ def drawn_bootstrap(
 
     >>> two = [np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 1.0, np.nan])]
     >>> found = drawn_bootstrap(two, rng=np.random.default_rng(0))
-    >>> round(float(found.estimate), 3), bool(found.low < 0.7 < found.high), int(found.n)
+    >>> round(found.estimate, 3), found.low < 0.7 < found.high, found.n
     (0.708, True, 7)
     """
     names = [str(at) for at in range(len(answers))] if units is None else list(units)
@@ -120,7 +142,7 @@ def drawn_bootstrap(
     given = [(values, name) for values, name in given if len(values)]
     n = sum(len(values) for values, _ in given)
     if not given:
-        return _interval(math.nan, math.nan, math.nan, math.nan, 0)
+        return Finding(labels={}, estimate=math.nan, n=0)
     clusters = [name for values, name in given for _ in values]
     many = len(set(clusters)) >= FEWEST_UNITS
     means = np.array([values.mean() for values, _ in given])
@@ -135,7 +157,7 @@ def drawn_bootstrap(
     low, high = float(found.low), float(found.high)
     if bounds is not None:
         low, high = max(low, bounds[0]), min(high, bounds[1])
-    return _interval(estimate, low, high, float(found.p), n)
+    return Finding(labels={}, estimate=estimate, low=low, high=high, p=float(found.p), n=n)
 
 
 def _around(estimate: float, prompts: Sequence[Floats]) -> Floats:
@@ -147,15 +169,10 @@ def _around(estimate: float, prompts: Sequence[Floats]) -> Floats:
     return estimate + np.concatenate(parts) if parts else np.empty(0)
 
 
-def _without_spread(estimate: float, size: int, n: int, bounds: tuple[float, float] | None) -> Interval:
+def _without_spread(estimate: float, size: int, n: int, bounds: tuple[float, float] | None) -> Finding:
     if bounds is None:
-        return _interval(estimate, math.nan, math.nan, math.nan, n)
+        return Finding(labels={}, estimate=estimate, n=n)
     low, width = bounds[0], bounds[1] - bounds[0]
     limits = share_interval((estimate - low) / width, size)
-    return _interval(estimate, low + width * float(limits.low), low + width * float(limits.high), math.nan, n)
-
-
-def _interval(estimate: float, low: float, high: float, p: float, n: int) -> Interval:
-    return Interval(
-        estimate=np.float64(estimate), low=np.float64(low), high=np.float64(high), p=np.float64(p), n=np.int64(n)
-    )
+    ends = (low + width * float(limit) for limit in (limits.low, limits.high))
+    return Finding(labels={}, estimate=estimate, low=next(ends), high=next(ends), n=n)
