@@ -129,6 +129,7 @@ def test_fewer_answers_are_drawn_where_words_have_probabilities() -> None:
         ("nurse works here", "The [MASK] works here."),
         ("I like her. The nurse works here", "The [MASK] works here."),
         ("It was nurse.", "A film. It was [MASK]."),
+        ("Well then it was nurse.", "A film. It was [MASK]."),
         ("Why are women so nurse in America?", "Why are women so"),
         ("so nurse", "Why are women so"),
     ],

@@ -91,6 +91,16 @@ def test_few_prompts_are_not_resampled_and_many_are() -> None:
     assert many.high - many.low > 5
 
 
+def test_prompts_count_alike_where_they_stay_and_few_answers_are_spread_as_new_ones() -> None:
+    rng = np.random.default_rng(0)
+    uneven = drawn_bootstrap([np.array([0.0, 1.0] * 9), np.array([1.0, 1.0, np.nan])], rng=rng)
+    assert uneven.estimate == pytest.approx(0.75)  # the mean over prompts, not 11 of 20 answers
+    pairs: list[Floats] = [np.array([0.0, 1.0])] * 9
+    found = drawn_bootstrap(pairs, rng=rng)
+    # ± about 2.1 · 0.5 · √2 / √18 = 0.35; without the √2 it would be 0.25
+    assert 0.30 < (found.high - found.low) / 2 < 0.40
+
+
 def test_answers_that_are_all_alike_are_not_certain() -> None:
     rng = np.random.default_rng(0)
     alike = [np.ones(5), np.ones(5)]
@@ -160,6 +170,7 @@ def test_never_and_always_refusing_have_intervals() -> None:
     found = verdict_of({"a": (10, 0.0), "b": (10, 0.0)})
     assert (found.state, found.estimate, found.p) == (NONE_FOUND, 0.0, 1.0)
     assert found.low < -0.2 < 0.2 < found.high
+    assert found.low == pytest.approx(-found.high)
     assert "refuses 0 % of the answers, with no measurable difference" in found.sentence
     assert found.detectable > 0.2
     sure = verdict_of({"a": (10, 0.0), "b": (10, 1.0)})
@@ -193,7 +204,18 @@ def test_rates_are_means_over_units_and_two_groups_are_one_comparison() -> None:
         (EVERYONE, NO_WORD): (pytest.approx(1 / 6), 3),
     }
     assert [row.labels["group"] for row in select(rows, measure=MINUS_OTHERS)] == ["a"]
+    assert all(math.isnan(row.low) == (row.n < 3) for row in rows)
     assert prompts[0].outcomes[OUTCOMES.index(REFUSAL)] == 1
+
+
+def test_q_is_corrected_over_the_groups_and_detectable_too() -> None:
+    given = asked({"a": (8, 0.3), "b": (8, 0.2), "c": (8, 0.2)}, rng=np.random.default_rng(2))
+    rows = select(refusal_rows([given], seed=0), measure=MINUS_OTHERS)
+    p = sorted(row.p for row in rows)
+    assert min(row.q for row in rows) == pytest.approx(min(3 * p[0], 1.5 * p[1], p[2]))
+    (found,) = refusal_verdicts(refusal_rows([given], seed=0), audit="x")
+    width = found.high - found.low
+    assert found.detectable == pytest.approx(width * (2.394 + 0.842) / 3.92, rel=1e-3)  # of three tests
 
 
 def test_one_group_has_a_rate_and_no_verdict() -> None:
