@@ -61,7 +61,7 @@ THEIRS = {
     "data": {"polars", "datasets", "filelock"},
     "models": {
         "torch", "transformers", "tokenizers", "safetensors", "huggingface_hub", "numpy", "gguf", "accelerate",
-        "filelock", "jinja2", "triton",
+        "filelock", "jinja2", "peft", "triton",
     },
     "probes": {"numpy", "polars", "pydantic"},
     "store": {"numpy", "pyarrow", "polars", "filelock"},
@@ -84,6 +84,7 @@ WITHOUT_TORCH = (
     "models/load.py",
     "models/__init__.py",
     "models/providers/__init__.py",
+    "models/providers/adapters.py",
     "models/providers/local.py",
     "models/providers/opinion_words.py",
     "models/providers/protocol.py",

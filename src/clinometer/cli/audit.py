@@ -69,6 +69,16 @@ def audit(
         str | None,
         typer.Option(help="counterfactual: the encoder that compares texts.", show_default=False),
     ] = None,
+    as_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            help="How to ask a model that continues text: chat or causal (NAME=chat for one of several); give "
+            "both to compare. Default: chat where its tokenizer has a chat template.",
+            metavar="[NAME=]chat|causal",
+            show_default=False,
+        ),
+    ] = None,
     label_map: Annotated[
         list[str] | None,
         typer.Option(
@@ -98,7 +108,7 @@ def audit(
         "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
         "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
-        "--scorer": scorer, "--encoder": encoder, "--label-map": label_map,
+        "--scorer": scorer, "--encoder": encoder, "--as": as_, "--label-map": label_map,
         "--trust-remote-code": trust_remote_code,
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
@@ -132,6 +142,7 @@ def audit(
             roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
             label_maps=label_map or [],
             trusted=trust_remote_code or [],
+            ways=as_ or [],
         )
 
     place = out if out is not None else new_run_folder(wanted)
