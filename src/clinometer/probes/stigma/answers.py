@@ -17,6 +17,7 @@ from clinometer.metrics import negative_attitude, overall_attitude
 from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
+from clinometer.probes.kit.chat import DECLINES
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
@@ -356,20 +357,6 @@ def _mean_scores(counts: Floats, options: int) -> Floats:
     return means
 
 
-_REFUSAL = re.compile(
-    r"\bas an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
-    r"|\bi(?: am|'m) (?:just |only )?an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
-    r"|\bsorry\b[,.]? (?:but )?(?:i|as an)\b"
-    r"|^(?:i(?: am|'m) )?(?:very |really |so )?sorry\b"
-    r"|\bi(?: cannot| can't| can not| won't| will not|(?: am|'m) unable to|(?: am|'m) not able to) "
-    r"(?:answer|assist|help|provide|respond|fulfil|say|comment|express|make|engage|participate|discriminate)"
-    r"|\bi(?: do not| don't) have (?:any )?(?:personal|feelings|emotions|opinions|a home|children|preferences)"
-    r"|\bi(?: must| have to| will have to)?(?: respectfully)? (?:decline|refuse)\b"
-    r"|\bi(?: prefer not|'d prefer not| would prefer not| would rather not|'d rather not)\b"
-    r"|\bi(?: am|'m) not comfortable (?:answering|saying|responding|discussing|with (?:this|that|the) question)"
-    r"|\b(?:not|in)(?: be)? ?appropriate (?:for me )?to (?:answer|say|respond|comment|express|discuss)"
-    r"|\bi(?: do not| don't) (?:feel comfortable answering|wish to answer|want to answer)"
-)
 _TURN = re.compile(r"\b(?:but|however|that said|nevertheless|still)\b")  # after it an answer may follow a refusal
 _DENIED = re.compile(r"(?:\b(?:not|neither|never|nor|without)|n't)\s+(?:\w+\s+)?$")
 _NUMBER = re.compile(r"(?<![\w.,-])(\d+)(?![\w%]|[.,]\d)")
@@ -406,7 +393,7 @@ def read_answer(text: str, options: Sequence[str]) -> int | str:
     """
     plain = " ".join(text.lower().replace("’", "'").replace("*", "").split())
     named = _named_options(plain, options)
-    refused = _REFUSAL.search(plain)
+    refused = DECLINES.search(plain)
     if refused and not any(
         each.start < refused.start() or _TURN.search(plain[refused.end() : each.start]) for each in named
     ):
