@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from clinometer.errors import InputError, SpecError
 
 if TYPE_CHECKING:
+    from clinometer.report.verdict_files import FailOn
     from clinometer.results import Run
 
 JsonOption = Annotated[
@@ -61,7 +62,8 @@ def settle(run: Run, outcome: Outcome) -> None:
                 path.write_text(write(run.path.name, verdicts), encoding="utf-8")
             except OSError as error:
                 raise InputError(f"verdicts cannot be written to {path}: {error.strerror}") from error
-    fail_on = "lean" if outcome.fail_on else ""
-    code = exit_code(verdicts, fail_on=fail_on, allow_cannot_tell=outcome.allow_cannot_tell)
+    code = exit_code(
+        verdicts, fail_on=cast("FailOn", outcome.fail_on), allow_cannot_tell=outcome.allow_cannot_tell
+    )
     if code:
         raise typer.Exit(code)

@@ -222,8 +222,9 @@ def _vega() -> str:
     To bundle them takes two seconds, so the script of a release that we know is kept. What is in the cache is used
     only if it has the checksum that is written here: nobody can put another script into a report.
     """
-    expected = _KNOWN_VEGA.get(vl_convert.__version__, "")
-    kept = cache_folder() / "report" / f"vega-{vl_convert.__version__}.js"
+    release: str = getattr(vl_convert, "__version__", "")
+    expected = _KNOWN_VEGA.get(release, "")
+    kept = cache_folder() / "report" / f"vega-{release}.js"
     if expected and kept.is_file():
         with contextlib.suppress(OSError, UnicodeDecodeError):
             script = kept.read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from clinometer.errors import ModelError, reason
 from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
@@ -23,7 +23,7 @@ from clinometer.models.files import (
     weight_files,
 )
 from clinometer.models.providers.adapters import base_of, is_adapter
-from clinometer.types import AskedAs, ModelKind, ModelSpec
+from clinometer.types import AskedAs, Dtype, ModelKind, ModelSpec
 
 if TYPE_CHECKING:
     import torch
@@ -286,7 +286,8 @@ def _open_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.devic
     if not weights:
         from clinometer.models.local.loading import torch_dtype
 
-        spec = replace(spec, dtype=str(torch_dtype(spec.dtype, device)).removeprefix("torch."))
+        dtype = str(torch_dtype(spec.dtype, device)).removeprefix("torch.")
+        spec = replace(spec, dtype=cast("Dtype", dtype))
         device = _nowhere()
     model: Model = getattr(room, adapter).load(source, spec, device)
     return model
