@@ -12,6 +12,7 @@ import pytest
 
 from clinometer.report import Evidence, Exchange, ProbeText, render
 from clinometer.report.rounding import count_text, estimate_text, interval_text, label_text, probability_text
+from clinometer.report.tables import FOLDED
 from clinometer.types import Figure, Finding, Findings, FindingTable, RowReference, Verdict
 from tests.report.payloads import PAYLOADS
 from tests.report.samples import PLACES_OF_MODELS, evidence, page, small_findings, with_suffix
@@ -320,11 +321,11 @@ def test_a_very_long_table_is_unfolded_in_steps(browser, tmp_path):
         steps.append((len(cells(browser, 0)), unfold.text))
         unfold.click()
     assert steps == [
-        (30, "Show 500 more of 1,200"),
-        (530, "Show 500 more of 1,200"),
-        (1030, "Show all 1,200"),
-        (1200, "Show the first 30"),
-        (30, "Show 500 more of 1,200"),
+        (FOLDED, "Show 500 more of 1,200"),
+        (FOLDED + 500, "Show 500 more of 1,200"),
+        (FOLDED + 1000, "Show all 1,200"),
+        (1200, f"Show the first {FOLDED}"),
+        (FOLDED, "Show 500 more of 1,200"),
     ]
 
 
@@ -493,7 +494,7 @@ def test_notice_and_tables_work_without_script(open_browser, tmp_path):
     assert not browser.find_element("css selector", ".findings-table").is_displayed()
     browser.find_element("css selector", ".table-block summary").click()
     assert browser.find_element("css selector", ".findings-table").is_displayed()
-    assert len(browser.find_elements("css selector", ".table-part:first-of-type tbody tr")) >= 30
+    assert len(browser.find_elements("css selector", ".table-part:first-of-type tbody tr")) >= FOLDED
     assert not browser.find_element("css selector", ".filter").is_displayed()
 
 
@@ -504,14 +505,14 @@ def test_sorting_filtering_and_unfolding(browser, tmp_path):
     browser.find_element("css selector", ".table-block summary").click()
     table = browser.find_element("css selector", ".table-part")
     assert table.find_element("css selector", ".filter").is_displayed()
-    assert len(cells(browser, 0)) == 30
+    assert len(cells(browser, 0)) == FOLDED
 
     header = table.find_element("css selector", "th.estimate button")
     known = sorted(row.estimate for row in rows if not math.isnan(row.estimate))
     header.click()
-    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[:30]]
+    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[:FOLDED]]
     header.click()
-    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[::-1][:30]]
+    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[::-1][:FOLDED]]
 
     table.find_element("css selector", ".unfold").click()
     assert len(cells(browser, 0)) == 81
