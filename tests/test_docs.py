@@ -79,6 +79,10 @@ SMALLER = {
     "clinometer resume runs/mine": "",
     "clinometer verify runs/mine": "",
     "clinometer report runs/mine --figures figures": "",
+    # a random model did not understand the question
+    "clinometer report runs/mine --fail-on lean --json verdicts.json --markdown verdicts.md": (
+        "--allow-cannot-tell"
+    ),
     "clinometer audit org/name --probe counterexamples --set counterexamples.verbalizer_file=words.csv": (
         COUNTEREXAMPLES
     ),

@@ -6,6 +6,7 @@ from clinometer.stats.correlation import Correlation, JackknifeInterval, jackkni
 from clinometer.stats.error_rates import (
     benjamini_hochberg,
     critical_value,
+    detectable_change,
     detectable_from_interval,
     minimum_detectable_effect,
     moderated_variances,
@@ -33,6 +34,7 @@ __all__ = [
     "cluster_bootstrap",
     "cohens_kappa",
     "critical_value",
+    "detectable_change",
     "detectable_from_interval",
     "difference_of_means",
     "jackknife_correlation",

@@ -7,6 +7,7 @@ try:
 except ModuleNotFoundError as error:  # the core is installed alone
     raise ModelError('training needs torch and its companions: pip install "clinometer[train]"') from error
 
+from clinometer.train.base import KeptBase
 from clinometer.train.causal import train_causal
 from clinometer.train.checkpoints import Checkpoint
 from clinometer.train.masked import tune_masked
@@ -28,6 +29,7 @@ __all__ = [
     "CausalSettings",
     "Checkpoint",
     "CorpusSettings",
+    "KeptBase",
     "LabellingSettings",
     "MaskedSettings",
     "Material",

@@ -36,7 +36,8 @@ from torch import Tensor
 
 from clinometer.errors import DiskFullError, InputError, RunLockedError, StoreError
 from clinometer.models.files import CARD, tokenizer_files
-from clinometer.train.base import BaseModel, quiet
+from clinometer.models.local.loading import quiet
+from clinometer.train.base import BaseModel
 from clinometer.train.processes import TrainingProgress, is_main_process, wait_for_all
 
 _UNFINISHED = ".unfinished"

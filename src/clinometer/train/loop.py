@@ -21,7 +21,8 @@ from torch.utils.data import Dataset
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from clinometer.errors import InputError, ModelError
-from clinometer.train.base import BaseModel, quiet
+from clinometer.models.local.loading import quiet
+from clinometer.train.base import BaseModel
 from clinometer.train.checkpoints import Saved, WorkFolder
 from clinometer.train.processes import (
     TrainingProgress,

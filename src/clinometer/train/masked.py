@@ -17,7 +17,7 @@ from transformers import DataCollatorForLanguageModeling
 from clinometer.data.corpora import Document, choose_documents, corpus_name
 from clinometer.errors import DataError
 from clinometer.models.local.text import Tokens
-from clinometer.train.base import BaseModel, load_base, logits_at
+from clinometer.train.base import BaseModel, KeptBase, load_base, logits_at
 from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import IGNORED, Batch, Recipe, Row, train
 from clinometer.train.processes import Quiet, TrainingProgress
@@ -28,7 +28,7 @@ _DOCUMENTS_AT_A_TIME = 256
 
 
 def tune_masked(
-    model: str,
+    model: str | KeptBase,
     corpus: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     out: str | os.PathLike[str],

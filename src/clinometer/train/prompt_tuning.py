@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from clinometer.data.reviews import Review, Verdict, choose_reviews
 from clinometer.errors import DataError, ModelError
 from clinometer.models.local.text import Encoded, TextEncoder, Vocabulary, pad
-from clinometer.train.base import BaseModel, load_base, logits_at
+from clinometer.train.base import BaseModel, KeptBase, load_base, logits_at
 from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import Batch, Recipe, Row, train
 from clinometer.train.processes import Quiet, TrainingProgress
@@ -36,7 +36,7 @@ VERDICTS: tuple[Verdict, ...] = ("negative", "positive")
 
 
 def tune_prompt(
-    model: str,
+    model: str | KeptBase,
     reviews: Sequence[Review],
     *,
     out: str | os.PathLike[str],

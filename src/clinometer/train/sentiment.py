@@ -17,7 +17,7 @@ from clinometer.errors import DataError, InputError, ModelError
 from clinometer.models.load import load_model
 from clinometer.models.local.text import Tokens, pad
 from clinometer.models.protocols import CanClassify, Model
-from clinometer.train.base import BaseModel, load_base
+from clinometer.train.base import BaseModel, KeptBase, load_base
 from clinometer.train.checkpoints import refuse_other_settings
 from clinometer.train.material import Material
 from clinometer.train.processes import Quiet, TrainingProgress, is_main_process, wait_for_all
@@ -50,7 +50,7 @@ class SentimentProjection:
 
 
 def fit_projection(
-    model: str,
+    model: str | KeptBase,
     material: Material,
     *,
     out: str | os.PathLike[str],

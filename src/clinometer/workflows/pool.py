@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from clinometer.engine import ExecutorFactory, Worker, default_budget, get_executor
 from clinometer.errors import ModelError
-from clinometer.models.load import Providers, check_model, load_model
+from clinometer.models.load import Providers, check_model, inspect_model, load_model, weight_bytes
 from clinometer.models.protocols import Model
 from clinometer.models.providers.protocol import GivenModels
 from clinometer.types import AuditSpec, ModelInfo
@@ -55,6 +56,17 @@ class ModelPool:
         """Fail on a model that does not exist before the first one is loaded."""
         for spec in self._specs.values():
             check_model(spec, providers=self._providers)
+
+    def look_at(self, label: str) -> Model:
+        """Return a model that can describe itself and measure requests; without weights where not all fit."""
+        if self._all_fit:
+            return self.get(label)
+        return inspect_model(self._specs[label], device=self._execution.device, providers=self._providers)
+
+    @functools.cached_property
+    def _all_fit(self) -> bool:
+        known = self._specs.values()
+        return sum(weight_bytes(spec, providers=self._providers) for spec in known) <= KEPT_BYTES
 
     def holds(self, label: str) -> bool:
         """Tell whether a model is in memory."""

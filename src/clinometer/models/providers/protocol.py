@@ -40,6 +40,22 @@ class Provider(Protocol):
         ...
 
 
+@runtime_checkable
+class CanInspect(Protocol):
+    """Providers whose models can be described, and can measure requests, before their weights are loaded.
+
+    A provider without these methods is asked to load a model in order to describe it.
+    """
+
+    def inspect(self, spec: ModelSpec, *, device: str) -> Model:
+        """Return what `load` would return on that device, except that it cannot answer."""
+        ...
+
+    def weight_bytes(self, spec: ModelSpec) -> int:
+        """Return about how much memory the weights need."""
+        ...
+
+
 @final
 class GivenModels:
     """The provider of models that are already in memory: each is known by the name in its `info`.

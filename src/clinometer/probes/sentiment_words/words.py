@@ -53,8 +53,9 @@ CAPTIONS = (
             "any lean? q: Benjamini–Hochberg over the two questions of a model; fine-tuning "
             "is a family of its own. "
             f"positive, negative: words of these with {PAPER_AND_Q}. detectable: the lean of a single word that "
-            f"would be found four times in five. {_REVIEWS} {_INTERPRETABLE}"
+            f"would be found four times in five; of fine-tuning, the change. {_REVIEWS} {_INTERPRETABLE}"
         ),
+        version=2,
     ),
     Caption(
         name="sense",
