@@ -24,6 +24,7 @@ from clinometer.probes.sentiment_words.measures import (
     signs_by_rule,
 )
 from clinometer.probes.sentiment_words.verdicts import TUNED, tuned_rows
+from clinometer.probes.sentiment_words.words import table_2_notice
 from clinometer.stats import detectable_change
 from clinometer.types import Finding
 
@@ -97,6 +98,33 @@ def test_the_average_word_is_the_middle_half_of_the_other_neutral_ones():
     assert relative.tolist() == [-2.5, -1.5, 0.0, 1.5, 98.5, 48.0]
 
 
+@pytest.mark.parametrize(
+    ("plain", "opposite", "n", "judged"),
+    [
+        (1.0, 0.7, 400, "only opposite signs can give that"),
+        (0.9, 0.2, 400, "only the plain sign can give that"),
+        (
+            1.0,
+            0.7,
+            8,
+            "both could give that, and opposite signs lies nearer",
+        ),  # of 8 words, 68 to 100 % may be called
+        (1.0, 0.1, 400, "neither gives that, and the plain sign lies nearer"),
+        (0.8, 0.7, 400, "both could give that."),
+    ],
+)
+def test_which_rule_gives_the_shares_of_table_2_is_said_as_surely_as_it_is(plain, opposite, n, judged):
+    labels = {"paper_lowest": 0.62, "paper_highest": 0.94}
+    rows = [
+        Finding(labels=labels | {"rule": rule}, estimate=share, n=n)
+        for rule, share in (("paper", plain), ("opposite signs", opposite))
+    ]
+    measured = SimpleNamespace(model="m", interpretable=lambda: True)
+    (notice,) = table_2_notice(measured, rows)
+    assert judged in notice.text
+    assert list(table_2_notice(SimpleNamespace(model="m", interpretable=lambda: False), rows)) == []
+
+
 # ---- the verdicts of a run
 
 
@@ -130,11 +158,11 @@ def test_all_words_that_push_alike_are_not_a_lean_and_the_sentences_say_which_wa
     after, appended = states.values()
     assert (after.state, appended.state != LEAN) == (LEAN, True)
     assert after.sentence.endswith("most surely 'plain1' (positive).")
-    worse = concluded(files, FakeSentiment(push=every | {"plain2": 0.0}, lean={"plain1": -2.0}))
+    worse = concluded(files, FakeSentiment(push=every | {"plain2": 0.0}, lean={"plain3": -2.0}))
     after, appended = worse.verdicts
     # its own push is 0, but the average word's is 2
     assert appended.sentence.endswith("most surely 'plain2' (worse).")
-    assert after.sentence.endswith("most surely 'plain1' (negative).")
+    assert after.sentence.endswith("most surely 'plain3' (negative).")
     better = concluded(files, FakeSentiment(push={"plain2": 2.0}))
     assert better.verdicts[1].sentence.endswith("most surely 'plain2' (better).")
 
