@@ -80,6 +80,7 @@ THEIRS = {
 WITHOUT_TORCH = (
     "models/protocols.py",
     "models/fake.py",
+    "models/word_model.py",
     "models/builtin.py",
     "models/callable_scorer.py",
     "models/files.py",
