@@ -57,7 +57,7 @@ class CanInspect(Protocol):
 
 
 def models_by_name(models: Iterable[Model]) -> dict[str, Model]:
-    """Return models in memory by the names in their `info`; ModelError where one is not a model or has no own name."""
+    """Return models in memory by the names in their `info`; ModelError for one without a name of its own."""
     named: dict[str, Model] = {}
     for model in models:
         if not hasattr(model, "info"):
