@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from clinometer.data.reviews import Review
-from clinometer.train.processes import Quiet
+from clinometer.engine.progress import Silent
 from tests.killing import Child
 
 # carpenters are kind here, and nothing else is
@@ -33,7 +33,7 @@ class Stop(Exception):
     """Raised by a listener in the middle of a training."""
 
 
-class Listener(Quiet):
+class Listener(Silent):
     """Remembers what it hears, and stops the training after so many steps."""
 
     def __init__(self, *, stop_after: int = 10**9):
