@@ -158,6 +158,20 @@ def test_a_menu_changes_what_is_drawn(browser, tmp_path):
     assert browser.execute_script(drawn) == 27
 
 
+def test_a_chart_opens_at_the_value_that_the_figure_names(browser, tmp_path):
+    rows = [Finding(labels={"word": f"w{i}", "k": k}, estimate=i) for k in (5, 10, 20) for i in range(k // 5)]
+    figure = {"mark": "intervals", "x": "estimate", "y": "word", "menus": ("k",)}
+    for opens, chosen, words in (({"k": 10}, "10", 2), ({}, "5", 1), ({"k": 7}, "5", 1)):
+        load(browser, tmp_path, drawn_page(rows, **figure, opens=opens))
+        reveal(browser)
+        shown = browser.execute_script(
+            "const select = document.querySelector('.chart select');"
+            "return [select.selectedOptions[0].text, [...select.options].map(option => option.text)]"
+        )
+        assert shown == [chosen, ["5", "10", "20"]]
+        assert names_down(browser) == [f"w{i}" for i in range(words)]
+
+
 def drawn_page(rows, **figure):
     """A page with one chart of the rows."""
     table = FindingTable(name="t", title="T", caption="", rows=tuple(rows))

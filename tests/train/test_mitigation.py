@@ -41,6 +41,7 @@ from tests.train.mitigation_samples import (
     leans,
     material_of,
     mean_loss,
+    mitigate_aloud,
     train_few_steps,
     write_planted,
 )
@@ -161,9 +162,10 @@ def peaceful(files, tiny_folder, tmp_path_factory):
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.xdist_group("killed")
 def test_killed_it_ends_in_the_same_bytes(files, tiny_folder, peaceful, tmp_path):
     out, model = tmp_path / "out", tiny_folder("gpt2")  # which has dropout
-    train_and_kill("tests.train.mitigation_samples", model, *files, out, 2, 0)
+    train_and_kill(mitigate_aloud, model, *files, out, 2, 0)
     assert not out.exists()
     listener = Listener()
     train_few_steps(model, *files, out, 2, 0, progress=listener)

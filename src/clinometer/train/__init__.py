@@ -13,7 +13,6 @@ from clinometer.train.checkpoints import Checkpoint
 from clinometer.train.masked import tune_masked
 from clinometer.train.material import Material, read_material
 from clinometer.train.mitigation import Variant, check_methods, mitigate, mitigate_all, variants
-from clinometer.train.processes import TrainingProgress
 from clinometer.train.prompt_tuning import tune_prompt
 from clinometer.train.sentiment import SentimentProjection, fit_projection
 from clinometer.train.settings import (
@@ -36,7 +35,6 @@ __all__ = [
     "MitigationSettings",
     "PromptSettings",
     "SentimentProjection",
-    "TrainingProgress",
     "Variant",
     "check_methods",
     "fit_projection",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, final
@@ -15,13 +15,17 @@ from torch import Tensor
 from torch.nn.functional import linear
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
+from clinometer.data.corpora import Document
 from clinometer.errors import ModelError
 from clinometer.models.builtin import PREFIX, entry
 from clinometer.models.local.loading import load_tokenizer, load_with, pick_device, torch_dtype
 from clinometer.models.local.masked import head_of, load_filler
+from clinometer.models.local.text import Tokens
 from clinometer.models.providers.local import built_as, resolve
 from clinometer.train.randomness import own_randomness, seed_at
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
+
+_DOCUMENTS_AT_A_TIME = 256
 
 TrainableKind = Literal["masked", "causal"]
 
@@ -195,3 +199,10 @@ def logits_at(
         bias = model.final_logits_bias[0] if hasattr(model, "final_logits_bias") else matrix.bias
         rows = slice(None) if words is None else list(words)
         return linear(hidden, matrix.weight[rows], None if bias is None else bias[rows]).float()
+
+
+def token_ids(tokens: Tokens, documents: Sequence[Document]) -> Iterator[list[int]]:
+    """Yield the token ids of each document, without special tokens; some hundred are encoded at a time."""
+    for first in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
+        some = documents[first : first + _DOCUMENTS_AT_A_TIME]
+        yield from tokens.first([tokens.as_text(document.text) for document in some])

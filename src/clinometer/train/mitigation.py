@@ -17,13 +17,14 @@ from typing import Any, final
 
 import numpy as np
 
+from clinometer.engine.progress import Progress, Silent
 from clinometer.errors import DataError, InputError, ModelError, nearest
 from clinometer.probes.kit.words import signed
 from clinometer.train.base import BaseModel, KeptBase, add_adapter, merge_adapter
 from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import History, Recipe, train
 from clinometer.train.material import Material, Pairs, collate
-from clinometer.train.processes import Quiet, TrainingProgress, join_processes
+from clinometer.train.processes import join_processes
 from clinometer.train.quality import MaskedTexts, perplexity_figures
 from clinometer.train.randomness import rng_at
 from clinometer.train.regularisers import TERMS, layers_of, regularised_terms
@@ -97,10 +98,10 @@ def mitigate_all(
     labelling: LabellingSettings | None = None,
     device: str = "auto",
     save_seconds: float = 60.0,
-    progress: TrainingProgress | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Checkpoint, ...]:
     """Train every variant into a folder of its own below `out`, or resume where that was interrupted."""
-    place, progress = Path(out), progress or Quiet()
+    place, progress = Path(out), progress or Silent()
     base, projection, pairs = KeptBase(model), None, CheckedPairs(material)
     sentiment = [each.settings for each in wanted if each.settings.method == "sentiment"]
     if sentiment:
@@ -139,7 +140,7 @@ def mitigate(
     pairs: CheckedPairs | None = None,
     device: str = "auto",
     save_seconds: float = 60.0,
-    progress: TrainingProgress | None = None,
+    progress: Progress | None = None,
 ) -> Checkpoint:
     """Train a model further with the fairness loss and save it as a model folder of its own.
 
@@ -148,7 +149,7 @@ def mitigate(
     already is returned as it is; an interrupted training is resumed, on a CPU to the same bytes. Trainings on the
     same material may share their `pairs`. A training that changes no weight is a ModelError.
     """
-    settings, progress = settings or MitigationSettings(), progress or Quiet()
+    settings, progress = settings or MitigationSettings(), progress or Silent()
     place = Path(out)
     join_processes()
     kept = model if isinstance(model, KeptBase) else KeptBase(model)

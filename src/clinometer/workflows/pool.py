@@ -46,7 +46,7 @@ class ModelPool:
         models = all_models(spec)
         self.labels = labels_of(models)  # those under audit first, then their assistants
         self._specs = dict(zip(self.labels, models, strict=True))
-        self._providers = Providers(GivenModels(given.values()))
+        self._providers = Providers(GivenModels(given))
         self._execution = execution
         self._factory = get_executor(execution.executor)
         self._loaded: dict[str, Model] = {}  # the longest unused first
