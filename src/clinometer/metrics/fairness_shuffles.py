@@ -386,4 +386,5 @@ def _imbalance(labels: NDArray[np.bool_], n: int, m: int) -> NDArray[np.float32]
     """n · m · |share of the n below each gap − share of the m|: (…, n + m) -> (…, n + m − 1)."""
     of_first = np.cumsum(labels, axis=1, dtype=np.int32)[:, :-1]
     # i/n − (j − i)/m, of j below the gap, is (i (n + m) − j n) / n m
-    return np.abs(of_first * (n + m) - np.arange(1, n + m, dtype=np.int32) * n).astype(np.float32)
+    below: NDArray[np.int32] = of_first * (n + m) - np.arange(1, n + m, dtype=np.int32) * n
+    return np.abs(below).astype(np.float32)
