@@ -295,7 +295,8 @@ def causal(request, tiny_model, tiny_folder, tiny_tokenizer):
 def test_causal_offers_what_it_says(causal):
     model, _ = causal
     assert model.info.kind == "causal"
-    assert model.info.capabilities == CAPABILITIES["causal"] == ("next_word", "rescore", "sample", "log_likelihood")
+    expected = ("next_word", "rescore", "sample", "log_likelihood")
+    assert model.info.capabilities == CAPABILITIES["causal"] == expected
     assert all(isinstance(model, protocol) for protocol in (CanContinue, CanRescore, CanSample, CanScore))
 
 
