@@ -18,7 +18,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import functools
-import math
 import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
