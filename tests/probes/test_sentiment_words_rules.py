@@ -23,8 +23,7 @@ from clinometer.probes.sentiment_words.measures import (
     draws_for,
     signs_by_rule,
 )
-from clinometer.probes.sentiment_words.verdicts import TUNED, tuned_rows
-from clinometer.probes.sentiment_words.words import table_2_notice
+from clinometer.probes.sentiment_words.verdicts import TUNED, table_2_notice, tuned_rows
 from clinometer.stats import detectable_change
 from clinometer.types import Finding
 
