@@ -13,7 +13,7 @@ import time
 import pytest
 
 from clinometer.data import read_human_stereotypes
-from clinometer.data.suggestions import ENGINES
+from clinometer.data.suggestions.asking import ENGINES
 from clinometer.data.user_folder import DATASETS
 from clinometer.errors import DataError
 from tests.local_server import Script, serve

@@ -12,7 +12,8 @@ import typer
 from clinometer.errors import DataError
 
 if TYPE_CHECKING:
-    from clinometer.annotation import Agreement, Item, ItemKind, Merged
+    from clinometer.annotation.items import Item, ItemKind
+    from clinometer.annotation.merging import Agreement, Merged
     from clinometer.stats import RaterPair
 
 annotate = typer.Typer(
@@ -62,15 +63,8 @@ def export(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the order.")] = 0,
 ) -> None:
     """Write a sheet for raters, in random order, with a guideline next to it."""
-    from clinometer.annotation import (
-        items_from_run,
-        read_items,
-        read_new_items,
-        refuse_existing,
-        sheet_csv,
-        shuffled,
-        write_new,
-    )
+    from clinometer.annotation.items import items_from_run, shuffled
+    from clinometer.annotation.sheets import read_items, read_new_items, refuse_existing, sheet_csv, write_new
 
     each: ItemKind = "word" if kind == "words" else "sentence"
     names = _choices(choices, each)
@@ -128,18 +122,14 @@ def read(
     ] = None,
 ) -> None:
     """Read raters' sheets, measure how well they agree, and merge them."""
-    from clinometer.annotation import (
+    from clinometer.annotation.merging import (
         measure_agreement,
         merge_ratings,
         merged_csv,
         ratings_csv,
-        read_items,
-        read_sheet,
-        refuse_existing,
-        sheet_kind,
         unresolved_csv,
-        write_new,
     )
+    from clinometer.annotation.sheets import read_items, read_sheet, refuse_existing, sheet_kind, write_new
 
     if len(sheets) < 2:
         raise DataError("found one sheet; give the sheets of two or more raters")

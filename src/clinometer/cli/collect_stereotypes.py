@@ -12,7 +12,8 @@ from clinometer.cli.arguments import QuietOption
 from clinometer.errors import DataError
 
 if TYPE_CHECKING:
-    from clinometer.data.suggestions import Engine, Question
+    from clinometer.data.suggestions.asking import Engine
+    from clinometer.data.suggestions.collection import Question
 
 # seconds between two questions to an engine's own public address, at least
 _LEAST_DELAY = 0.5
@@ -57,7 +58,7 @@ def collect_stereotypes(
         return
 
     from clinometer.data.stereotypes_data import load_groups, load_templates, read_groups, read_templates
-    from clinometer.data.suggestions import ask_about
+    from clinometer.data.suggestions.collection import ask_about
 
     questions = ask_about(
         read_groups(groups) if groups else load_groups(),
@@ -73,16 +74,10 @@ def _collect(
     import random
 
     from clinometer.cli.progress import show_progress
-    from clinometer.data.suggestions import (
-        Asker,
-        Manners,
-        clean,
-        collect,
-        open_journal,
-        open_questions,
-        read_sheet,
-        write_sheet,
-    )
+    from clinometer.data.suggestions.asking import Asker, Manners
+    from clinometer.data.suggestions.cleaning import clean
+    from clinometer.data.suggestions.collection import collect, open_journal, open_questions
+    from clinometer.data.suggestions.sheet import read_sheet, write_sheet
     from clinometer.data.wording import counted
 
     sheet = folder / "review.csv"
@@ -130,7 +125,7 @@ def _engines(names: list[str], addresses: list[str], *, delay: float) -> list[En
     from urllib.parse import urlsplit
 
     from clinometer.data.downloads import check_address
-    from clinometer.data.suggestions import ENGINES, get_engine
+    from clinometer.data.suggestions.asking import ENGINES, get_engine
 
     given: dict[str, str] = {}
     for setting in addresses:
@@ -153,7 +148,7 @@ def _engines(names: list[str], addresses: list[str], *, delay: float) -> list[En
 
 
 def _write_dataset(sheet: Path, file: Path) -> None:
-    from clinometer.data.suggestions import judged_stereotypes, write_stereotypes
+    from clinometer.data.suggestions.sheet import judged_stereotypes, write_stereotypes
     from clinometer.data.wording import counted
 
     kept = judged_stereotypes(sheet)
