@@ -10,12 +10,12 @@ import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from clinometer.errors import ModelError, reason
 from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
 from clinometer.models.files import WEIGHTS, WEIGHTS_INDEX, weight_files
-from clinometer.types import ModelKind, ModelSpec
+from clinometer.types import Dtype, ModelKind, ModelSpec
 
 if TYPE_CHECKING:
     import torch
@@ -206,7 +206,7 @@ def _open_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.devic
     if not weights:
         from clinometer.models.local.loading import torch_dtype
 
-        spec = replace(spec, dtype=str(torch_dtype(spec.dtype, device)).removeprefix("torch."))
+        spec = replace(spec, dtype=cast(Dtype, str(torch_dtype(spec.dtype, device)).removeprefix("torch.")))
         device = _nowhere()
     model: Model = getattr(room, adapter).load(source, spec, device)
     return model
