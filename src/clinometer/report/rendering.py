@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from importlib.metadata import version
 from typing import Any
 
 import jinja2
@@ -34,7 +35,7 @@ from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
 MOST_OPEN = 8  # figures that are open on a page; the others are behind a fold
 MOST_OF_ONE = 3  # of one audit
 # the SHA-256 of the script that a release of vl-convert makes; one that is not here makes it anew for every report
-_KNOWN_VEGA = {"1.9.0": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
+_KNOWN_VEGA = {"1.9.0.post1": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 
 SCRIPTS = ("rounding.js", "findings.js", "tables.js", "charts.js")
 
@@ -222,7 +223,7 @@ def _vega() -> str:
     To bundle them takes two seconds, so the script of a release that we know is kept. What is in the cache is used
     only if it has the checksum that is written here: nobody can put another script into a report.
     """
-    release: str = getattr(vl_convert, "__version__", "")
+    release = version("vl-convert-python")
     expected = _KNOWN_VEGA.get(release, "")
     kept = cache_folder() / "report" / f"vega-{release}.js"
     if expected and kept.is_file():
