@@ -14,6 +14,7 @@ from clinometer.cli.arguments import (
     ExecutorOption,
     QuietOption,
     RunArgument,
+    TrustOption,
 )
 from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
@@ -25,6 +26,13 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    trust_remote_code: TrustOption = None,
+    accept_code_change: Annotated[
+        bool,
+        typer.Option(
+            "--accept-code-change", help="Go on though our code that asks a model has changed; it is recorded."
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
@@ -32,7 +40,12 @@ def resume(
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
-    request = ResumeRequest(run=RunFolder.open(run), execution=execution)
+    request = ResumeRequest(
+        run=RunFolder.open(run),
+        execution=execution,
+        trusted=tuple(trust_remote_code or ()),
+        accept_code_change=accept_code_change,
+    )
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
@@ -50,6 +63,8 @@ def verify(run: RunArgument) -> None:
         raise typer.Exit(1)
     audits = f"{result.findings} audit{'s' if result.findings > 1 else ''}"
     print(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
+    if result.digest:
+        print(f"digest  {result.digest}")
 
 
 def report(
