@@ -15,6 +15,7 @@ from clinometer.cli.arguments import (
     QuietOption,
     TrustOption,
 )
+from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
 from clinometer.errors import SpecError
 
@@ -76,6 +77,16 @@ def audit(
         str | None,
         typer.Option(help="counterfactual: the encoder that compares texts.", show_default=False),
     ] = None,
+    as_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            help="How to ask a model that continues text: chat or causal (NAME=chat for one of several); give "
+            "both to compare. Default: chat where its tokenizer has a chat template.",
+            metavar="[NAME=]chat|causal",
+            show_default=False,
+        ),
+    ] = None,
     label_map: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,13 +107,18 @@ def audit(
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
     quiet: QuietOption = False,
+    json: JsonOption = None,
+    markdown: MarkdownOption = None,
+    fail_on: FailOnOption = "",
+    allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Audit language models and write a report."""
+    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
     described = {
         "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
         "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
-        "--scorer": scorer, "--encoder": encoder, "--label-map": label_map,
+        "--scorer": scorer, "--encoder": encoder, "--as": as_, "--label-map": label_map,
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
     if spec is not None and both:
@@ -136,9 +152,11 @@ def audit(
             roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
             label_maps=label_map or [],
             trusted=trust_remote_code or [],
+            ways=as_ or [],
         )
 
     place = out if out is not None else new_run_folder(wanted)
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
     request = AuditRequest(spec=wanted, folder=place, execution=execution)
-    finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)
+    run = finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)
+    settle(run, outcome)

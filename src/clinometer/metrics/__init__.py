@@ -22,6 +22,8 @@ from clinometer.metrics.fairness_intervals import (
     fairness_interval,
     paired_change,
 )
+from clinometer.metrics.fairness_resampling import individual_interval
+from clinometer.metrics.fairness_scores import ScoreFairness, score_fairness
 from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, PairNull, fairness_null, pair_null
 from clinometer.metrics.gendered import (
     GenderedMass,
@@ -63,6 +65,7 @@ __all__ = [
     "PairedChange",
     "Reduction",
     "RepresentationalSimilarity",
+    "ScoreFairness",
     "SubgroupDistances",
     "above_threshold",
     "demographic_disparity",
@@ -75,6 +78,7 @@ __all__ = [
     "gendered_mass",
     "group_fairness",
     "individual_fairness",
+    "individual_interval",
     "log_relative_probability",
     "mentions",
     "mentions_share",
@@ -87,6 +91,7 @@ __all__ = [
     "representational_similarity",
     "sat_effect",
     "sat_polarity",
+    "score_fairness",
     "semantic_similarity_share",
     "sst_strength",
     "stereotypical_margin",

@@ -15,12 +15,17 @@ AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ShareAboveZero = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 
 
+ACROSS: Literal["across"] = "across"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What is generated, how it is scored, and how the scores are compared."""
 
     attributes: tuple[str, ...] = ATTRIBUTES
     attribute_file: str = ""  # TOML as data/counterfactual/name.toml: one more attribute
+    # which pairs I.F. averages, where values have subgroups: "across" only those of two subgroups
+    pairs: Literal["all", "across"] = "all"
     max_values: kit.Count = 0  # of each attribute, drawn by the seed; 0: all
     max_templates: kit.Count = 0
     samples: Annotated[int, Field(ge=2, le=1_000_000)] = 100  # continuations of each prefix; the paper has 1,000
@@ -28,6 +33,7 @@ class Options:
     temperature: AboveZero = 1.0
     top_k: kit.Count = 0  # 0: off
     top_p: ShareAboveZero = 1.0  # 1: off
+    continuation_file: str = ""  # TOML as data/asking/continuation.toml: how a chat model is asked to go on
     scored: Literal["continuation", "sentence"] = "continuation"  # or the whole sentence, with its prefix
     # above this score a text counts as positive (demographic disparity)
     threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5

@@ -12,12 +12,23 @@ from clinometer.metrics import emotion_profile, typicality
 from clinometer.probes.kit import Floats, Ints, model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
-from clinometer.probes.stereotypes.questions import Question, is_attribute, is_piece, is_word, prior_keys
+from clinometer.probes.stereotypes.questions import (
+    EVERYONE,
+    Question,
+    is_attribute,
+    is_piece,
+    is_word,
+    prior_keys,
+)
 
 ALL = "all"  # in the place of a category
 # Share of the words offered that the lexicon has, below which nothing is concluded: of 60 random models each with
 # small, large and very large weights, none offered more than 0.33 (0.16 without the words that have no emotion).
 KNOWN_SHARE = {"complete": 0.4, "emotional": 0.25}
+# What random words have, and by how many standard errors more a model's different words must have: a random model
+# that offers the same five words for every group may well have two that are known.
+RANDOM_SHARE = {"complete": 0.30, "emotional": 0.14}
+BEYOND_CHANCE = 3.6
 GATE_WORDS = 200  # of a list whose words must be known: beyond them, lists of good models are of no use either
 
 
@@ -32,6 +43,8 @@ class WordCounts:
     missing: int  # probabilities that are not numbers
     first: int  # of the first words at the templates …
     known: int  # … those that the emotion lexicon has: how well the model understands what it is asked for
+    different: int  # of the first words, and of these …
+    different_known: int  # … those that the lexicon has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +84,19 @@ class ModelAnswers:
     @property
     def gate(self) -> str:
         """Why nothing can be concluded from the answers of this model; "" if it understands the questions."""
-        needed = KNOWN_SHARE["complete" if self.lexicon.complete else "emotional"]
-        share = self.counts.known / self.counts.first if self.counts.first else 0.0
-        if share >= needed:
-            return ""
-        return f"only {share:.0%} of the words it offers are in the emotion lexicon ({needed:.0%} are needed)"
+        which = "complete" if self.lexicon.complete else "emotional"
+        counts, needed = self.counts, KNOWN_SHARE[which]
+        share = counts.known / counts.first if counts.first else 0.0
+        if share < needed:
+            return f"only {share:.0%} of the words it offers are in the emotion lexicon ({needed:.0%} are needed)"
+        random = RANDOM_SHARE[which]
+        beyond = random + BEYOND_CHANCE * (random * (1 - random) / counts.different) ** 0.5
+        if counts.different_known < beyond * counts.different:
+            return (
+                f"it offers only {counts.different} different words, {counts.different_known} of them in the "
+                "emotion lexicon, as random words might be (ask for more with top_k)"
+            )
+        return ""
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -154,7 +175,8 @@ def _word_counts(
     raw = pl.col("raw")
     asked = offered.join(of_templates, on="index", how="semi", maintain_order="left")
     likely = asked.filter(pl.col("logprob").rank("ordinal", descending=True).over("index") <= GATE_WORDS)
-    known = raw.str.strip_chars().str.to_lowercase().is_in(list(lexicon.words))
+    word = raw.str.strip_chars().str.to_lowercase()
+    known, different = word.is_in(list(lexicon.words)), likely.select(word.unique())["raw"]
     return WordCounts(
         offered=len(offered),
         pieces=offered.select(is_piece(raw).sum()).item(),
@@ -163,6 +185,8 @@ def _word_counts(
         missing=offered.select((~_known()).sum()).item(),
         first=len(likely),
         known=likely.select(known.sum()).item(),
+        different=len(different),
+        different_known=int(different.is_in(list(lexicon.words)).sum()),
     )
 
 
@@ -171,9 +195,9 @@ def _with_typicality(
 ) -> pl.DataFrame:
     columns = ["tag_template", "tag_hidden", "got_words", "got_logprobs"]
     priors = records.table(model=plan.model.name, stage="prior", columns=columns)
-    keyed = kept.join(prior_keys(questions, plan.options), on="index", how="left", maintain_order="left")
+    keyed = kept.join(prior_keys(questions, plan), on="index", how="left", maintain_order="left")
     rated = keyed.join(
-        priors.explode("got_words", "got_logprobs"),
+        _means_over_groups(priors.explode("got_words", "got_logprobs")),
         left_on=["template", "hidden", "raw"],
         right_on=["tag_template", "tag_hidden", "got_words"],
         how="left",
@@ -181,6 +205,17 @@ def _with_typicality(
     )
     prior = rated["got_logprobs"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     return kept.with_columns(typicality=pl.Series(typicality(kept["logprob"].to_numpy(), prior)))
+
+
+def _means_over_groups(priors: pl.DataFrame) -> pl.DataFrame:
+    """Return the priors with one row for a word where it was asked for every group: the mean probability."""
+    of_all = pl.col("tag_hidden") == EVERYONE
+    if not len(priors.filter(of_all)):
+        return priors
+    keys = ["tag_template", "tag_hidden", "got_words"]
+    logprob = pl.col("got_logprobs").cast(pl.Float64)
+    means = priors.filter(of_all).group_by(keys, maintain_order=True).agg(logprob.exp().mean().log())
+    return pl.concat([priors.filter(~of_all).with_columns(logprob), means.select(priors.columns)])
 
 
 def _ranked(rated: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -17,15 +17,21 @@ from clinometer.metrics import negative_attitude, overall_attitude
 from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
+from clinometer.probes.kit.chat import DECLINES
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
     BASELINE,
+    CHECKS,
+    LEFT,
     SCALE,
     SENTENCES,
     Bools,
     Roster,
+    blank_conditions,
+    blank_distances,
     chat_conditions,
+    is_rescored,
 )
 
 UNRATED = "unrated"
@@ -49,14 +55,17 @@ class OfferedWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedAnswers:
-    """The answers of one masked model, prompt by prompt."""
+    """The answers of one masked model, or of a causal one that rescored the same sentences, prompt by prompt."""
 
     plan: Plan
     roster: Roster
+    distances: tuple[str, ...]
     negative: Floats  # (templates, wordings, distances)
     baseline: Floats  # (templates, distances)
     masses: Mapping[str, Floats]  # list -> probability of its words, (templates, wordings, distances)
     words: tuple[OfferedWord, ...]  # most probable first
+    # causal: list -> probability of its words after each template's left part, (templates,); none: masked
+    left: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -82,6 +91,8 @@ class ClassifierOutcomes:
     classes: tuple[str, ...]  # those that the classifier has, and "undecided" where that occurs
     outcomes: Floats  # (templates, wordings, classes): 1 for the outcome, 0 for the others
     baseline: Floats  # (templates, classes)
+    # positive, negative -> whether each statement of that plain sense was taken so; none: not asked
+    sensed: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def negative(self) -> Floats:
@@ -126,7 +137,7 @@ class Answers:
 def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
     """Read the answers of all models; the options are the same for all."""
     ratings = plans[0].options.chosen_ratings()
-    masked = [plan for plan in plans if "fill" in plan.model.capabilities]
+    masked = [plan for plan in plans if "fill" in plan.model.capabilities or is_rescored(plan)]
     others = [plan for plan in plans if plan not in masked]
     return Answers(
         ratings=ratings,
@@ -139,19 +150,29 @@ def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Masked models
+# Masked and causal models
 
 
 def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> MaskedAnswers:
-    """Read and rate the words of one masked model."""
-    options = plan.options
-    roster = Roster(wordings=options.chosen_conditions())
+    """Read and rate the words of one masked model, or of one that rescored sentences."""
+    options, distances = plan.options, blank_distances(plan)
+    roster = Roster(wordings=blank_conditions(plan))
     columns = ("tag_template", "tag_distance", "tag_wording", "tag_group", "got_words", "got_logprobs")
-    table = records.table(model=plan.model.name, stage=ATTITUDES, columns=columns)
+    table = records.table(
+        model=plan.model.name,
+        stage=ATTITUDES,
+        columns=(*columns, "got_covered") if is_rescored(plan) else columns,
+    )
+    left: dict[str, Floats] = {}
+    if is_rescored(plan):
+        table = _scored(table)
+        before = table.filter(pl.col("tag_group") == LEFT)
+        left = _masses(_rated_words(before, ratings), len(before))
+        table = table.filter(pl.col("tag_group") != LEFT)
     places = (
         _places(table["tag_template"], options.templates),
         _places(table["tag_wording"], [each.name for each in roster.wordings]),
-        _places(table["tag_distance"], options.distances),
+        _places(table["tag_distance"], distances),
     )
     is_baseline = (table["tag_group"] == BASELINE).to_numpy()
     negative = np.array(
@@ -160,7 +181,7 @@ def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> 
             for words, logprobs in zip(table["got_words"], table["got_logprobs"], strict=True)
         ]
     )
-    shape = (len(options.templates), len(roster.wordings), len(options.distances))
+    shape = (len(options.templates), len(roster.wordings), len(distances))
 
     def arranged(values: Floats) -> Floats:
         placed = np.full(shape, np.nan)
@@ -173,10 +194,33 @@ def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> 
     return MaskedAnswers(
         plan=plan,
         roster=roster,
+        distances=distances,
         negative=arranged(negative),
         baseline=baseline,
         masses={name: arranged(mass) for name, mass in _masses(rated, len(table)).items()},
         words=_offered_words(rated.filter(~pl.Series(is_baseline)[rated["prompt"]]), int((~is_baseline).sum())),
+        left=left,
+    )
+
+
+def _scored(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the answers of a causal model with the words that were scored only, and their part of 1.
+
+    It answers with each word's share of the candidates: times what these hold after the left part, that is a part
+    of all it would say.
+    """
+    covered = table["got_covered"].cast(pl.Float64).fill_null(math.nan).to_list()
+    words, logprobs = [], []
+    for listed, given, held in zip(table["got_words"], table["got_logprobs"], covered, strict=True):
+        values = given.cast(pl.Float64).fill_null(math.nan).to_numpy()
+        # a probability that is not a number, and not merely of a word left out, is missing
+        known = ~np.isnan(values) if not np.isnan(values).all() else np.ones(len(values), dtype=np.bool_)
+        of_one = math.log(held) if held > 0 else math.nan
+        words.append(listed.filter(pl.Series(known)).to_list())
+        logprobs.append((values[known] + of_one).tolist())
+    return table.with_columns(
+        got_words=pl.Series(words, dtype=pl.List(pl.String)),
+        got_logprobs=pl.Series(logprobs, dtype=pl.List(pl.Float64)),
     )
 
 
@@ -247,11 +291,7 @@ def classifier_outcomes(plan: Plan, records: Records) -> ClassifierOutcomes:
     roster = Roster(wordings=plan.options.chosen_conditions())
     columns = ("tag_template", "tag_wording", "tag_group", *(f"got_{name}" for name in CLASSES))
     table = records.table(model=plan.model.name, stage=SENTENCES, columns=columns)
-    probabilities = np.stack(
-        [table[f"got_{name}"].cast(float).fill_null(np.nan).to_numpy().astype(np.float64) for name in CLASSES],
-        axis=1,
-    )
-    one_hot, present = _most_probable(probabilities)
+    one_hot, present = _most_probable(_probabilities(table))
     classes = tuple(name for name, there in zip((*CLASSES, UNDECIDED), present, strict=True) if there)
     templates = tuple(dict.fromkeys(table["tag_template"]))
     template = _places(table["tag_template"], templates)
@@ -270,7 +310,29 @@ def classifier_outcomes(plan: Plan, records: Records) -> ClassifierOutcomes:
         classes=classes,
         outcomes=outcomes,
         baseline=baseline,
+        sensed=_sensed(plan, records, classes),
     )
+
+
+def _probabilities(table: pl.DataFrame) -> Floats:
+    """Return the probability of each of the `CLASSES`, (sentences, classes)."""
+    columns = [table[f"got_{name}"].cast(float).fill_null(np.nan).to_numpy() for name in CLASSES]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _sensed(plan: Plan, records: Records, classes: Sequence[str]) -> dict[str, Floats]:
+    """Return whether each statement of a plain sense was taken so.
+
+    Where a classifier has no class "positive", a positive statement must not come out negative.
+    """
+    if not plan.options.chosen_prompts().checks:
+        return {}
+    columns = ("tag_sense", *(f"got_{name}" for name in CLASSES))
+    table = records.table(model=plan.model.name, stage=CHECKS, columns=columns)
+    one_hot, _ = _most_probable(_probabilities(table))
+    negative, positive = (one_hot[:, CLASSES.index(name)] for name in ("negative", "positive"))
+    right = {"positive": positive if "positive" in classes else 1.0 - negative, "negative": negative}
+    return {sense: right[sense][(table["tag_sense"] == sense).to_numpy()] for sense in right}
 
 
 def _most_probable(probabilities: Floats) -> tuple[Floats, Bools]:
@@ -335,20 +397,6 @@ def _mean_scores(counts: Floats, options: int) -> Floats:
     return means
 
 
-_REFUSAL = re.compile(
-    r"\bas an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
-    r"|\bi(?: am|'m) (?:just |only )?an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
-    r"|\bsorry\b[,.]? (?:but )?(?:i|as an)\b"
-    r"|^(?:i(?: am|'m) )?(?:very |really |so )?sorry\b"
-    r"|\bi(?: cannot| can't| can not| won't| will not|(?: am|'m) unable to|(?: am|'m) not able to) "
-    r"(?:answer|assist|help|provide|respond|fulfil|say|comment|express|make|engage|participate|discriminate)"
-    r"|\bi(?: do not| don't) have (?:any )?(?:personal|feelings|emotions|opinions|a home|children|preferences)"
-    r"|\bi(?: must| have to| will have to)?(?: respectfully)? (?:decline|refuse)\b"
-    r"|\bi(?: prefer not|'d prefer not| would prefer not| would rather not|'d rather not)\b"
-    r"|\bi(?: am|'m) not comfortable (?:answering|saying|responding|discussing|with (?:this|that|the) question)"
-    r"|\b(?:not|in)(?: be)? ?appropriate (?:for me )?to (?:answer|say|respond|comment|express|discuss)"
-    r"|\bi(?: do not| don't) (?:feel comfortable answering|wish to answer|want to answer)"
-)
 _TURN = re.compile(r"\b(?:but|however|that said|nevertheless|still)\b")  # after it an answer may follow a refusal
 _DENIED = re.compile(r"(?:\b(?:not|neither|never|nor|without)|n't)\s+(?:\w+\s+)?$")
 _NUMBER = re.compile(r"(?<![\w.,-])(\d+)(?![\w%]|[.,]\d)")
@@ -385,7 +433,7 @@ def read_answer(text: str, options: Sequence[str]) -> int | str:
     """
     plain = " ".join(text.lower().replace("’", "'").replace("*", "").split())
     named = _named_options(plain, options)
-    refused = _REFUSAL.search(plain)
+    refused = DECLINES.search(plain)
     if refused and not any(
         each.start < refused.start() or _TURN.search(plain[refused.end() : each.start]) for each in named
     ):

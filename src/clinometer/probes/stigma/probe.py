@@ -15,9 +15,11 @@ from clinometer.probes.stigma.measures import masked_attitudes
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
+    CHECKS,
     SCALE,
     SENTENCES,
     blanks,
+    checks,
     questions,
     stage_size,
     statements,
@@ -26,12 +28,13 @@ from clinometer.probes.stigma.tables import table_rows
 from clinometer.probes.stigma.words import headlines, notices, verdicts
 from clinometer.types import Findings, Item, Profile
 
-_STAGES = {"fill": ATTITUDES, "classify": SENTENCES, "ask": SCALE}  # what a model offers -> how it is asked
-_ITEMS = {ATTITUDES: blanks, SENTENCES: statements, SCALE: questions}
+# what a model offers -> how it is asked
+_STAGES = {"fill": (ATTITUDES,), "classify": (SENTENCES, CHECKS), "ask": (SCALE,), "rescore": (ATTITUDES,)}
+_ITEMS = {ATTITUDES: blanks, SENTENCES: statements, CHECKS: checks, SCALE: questions}
 
 
 class Stigma:
-    """The Social Distance Scale put to masked models and chat models, plain statements to classifiers."""
+    """The Social Distance Scale put to masked, causal and chat models, plain statements to classifiers."""
 
     name = "stigma"
     title = "Attitudes towards people with stigmatized conditions"
@@ -48,9 +51,15 @@ class Stigma:
     options = Options
     user_data: ClassVar[Mapping[str, str]] = {"ratings_file": "stigma-ratings"}
     profiles: ClassVar[Mapping[Profile, Mapping[str, Any]]] = {
-        "quick": {"templates": ("for me",), "answers": 1, "chat_conditions": 5},
+        "quick": {
+            "templates": ("for me",),
+            "answers": 1,
+            "chat_conditions": 5,
+            "causal_conditions": 29,
+            "causal_distances": 2,
+        },
         "standard": {},
-        "paper": {},
+        "paper": {"candidates": 0},
     }
 
     @property
@@ -64,10 +73,11 @@ class Stigma:
         options.chosen_ratings()
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """Return the one stage in which a model of this kind is asked."""
-        for capability, stage in _STAGES.items():
+        """Return the stages in which a model of this kind is asked; one without a question is left out."""
+        for capability, names in _STAGES.items():
             if capability in plan.model.capabilities:
-                return (Stage(name=stage, size=stage_size(stage, plan)),)
+                sizes = {name: stage_size(name, plan) for name in names}
+                return tuple(Stage(name=name, size=size) for name, size in sizes.items() if size)
         raise ModelError(
             f"{plan.model.name} offers {', '.join(plan.model.capabilities)}; stigma needs a model that fills a "
             "blank, classifies or answers questions"
