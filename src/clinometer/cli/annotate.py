@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from clinometer.cli.terminal import show
 from clinometer.errors import DataError
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ def export(
     items = shuffled(items, seed=seed)[: limit or None]
     write_new(out, sheet_csv(items, kind=each))
     write_new(beside, text_beside, mark=False)
-    print(f"{len(items):,} {kind} to rate: {', '.join(names)}")
-    print(f"sheet      {out}")
-    print(f"guideline  {beside}")
+    show(f"{len(items):,} {kind} to rate: {', '.join(names)}")
+    show(f"sheet      {out}")
+    show(f"guideline  {beside}")
 
 
 @annotate.command()
@@ -159,15 +160,15 @@ def read(
     _print_merged(merged)
     if unresolved is not None and merged.unresolved:
         write_new(unresolved, unresolved_csv(merged.unresolved, rated, kind=kind))
-        print(f"to resolve  {unresolved}")
+        show(f"to resolve  {unresolved}")
     if ratings is not None:
         write_new(ratings, ratings_csv(listed, rated, kind=kind))
-        print(f"ratings     {ratings}")
+        show(f"ratings     {ratings}")
     if out is not None:
         if not merged.settled:
             raise DataError("the raters agree on no item; there is nothing to write")
         write_new(out, merged_csv(merged, rated, kind=kind))
-        print(f"list        {out}")
+        show(f"list        {out}")
 
 
 def _choices(given: str, kind: ItemKind) -> tuple[str, ...]:
@@ -199,9 +200,9 @@ def _guideline(given: Path | None, kind: ItemKind, names: Sequence[str], *, own:
 
 def _print_agreement(agreement: Agreement, *, total: int) -> None:
     for pair in agreement.pairs:
-        print(f"{pair.first} and {pair.second}: {_kappa(pair)}")
+        show(f"{pair.first} and {pair.second}: {_kappa(pair)}")
     for rater, missing in agreement.missing.items():
-        print(f"{rater} left out {len(missing):,} of {total:,}: {_some(missing)}")
+        show(f"{rater} left out {len(missing):,} of {total:,}: {_some(missing)}")
 
 
 def _kappa(pair: RaterPair) -> str:
@@ -226,9 +227,9 @@ def _print_merged(merged: Merged) -> None:
     settled = f"all raters agree on {counts['all agree']:,} items"
     settled += f", most on {counts['majority']:,}" if counts["majority"] else ""
     settled += f", {counts['resolved']:,} were resolved" if counts["resolved"] else ""
-    print(f"{settled}, {len(merged.unresolved):,} are unresolved")
+    show(f"{settled}, {len(merged.unresolved):,} are unresolved")
     if merged.unresolved:
-        print(f"unresolved: {_some(merged.unresolved)}")
+        show(f"unresolved: {_some(merged.unresolved)}")
 
 
 def _some(items: Sequence[Item]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clinometer.cli.arguments import QuietOption
+from clinometer.cli.terminal import show
 from clinometer.errors import DataError
 
 if TYPE_CHECKING:
@@ -99,17 +99,18 @@ def _collect(
                 done = collect(questions, askers, journal, on_reply=lambda: progress.advance(1))
                 progress.end()
         except KeyboardInterrupt:
-            print(f"\nclinometer: stopped; the same command resumes in {folder}", file=sys.stderr)
+            show(error=True)
+            show(f"clinometer: stopped; the same command resumes in {folder}", error=True)
             raise typer.Exit(130) from None
         cleaned = clean(journal.entries)
         still = open_questions(questions, names, journal)
     for reason in done.left_alone:
-        print(f"not asked any more this time: {reason}")
-    print(
+        show(f"not asked any more this time: {reason}")
+    show(
         f"{counted(done.answered, 'question')} answered, {done.failed:,} failed, {still:,} of {total:,} still open"
     )
     for reason, count in cleaned.dropped.items():
-        print(f"{counted(count, 'suggestion')} dropped: {reason}")
+        show(f"{counted(count, 'suggestion')} dropped: {reason}")
     if not cleaned.candidates:
         raise DataError(
             f"no completion in {counted(total - still, 'answer')}; nothing to review (answers: {folder})"
@@ -117,10 +118,10 @@ def _collect(
     # read only now: a person may have judged in the meantime
     write_sheet(sheet, cleaned.candidates, judged=read_sheet(sheet) if sheet.exists() else ())
     open_rows = sum(not row.keep for row in read_sheet(sheet))
-    print(f"{counted(len(cleaned.candidates), 'completion')}, {open_rows:,} of them to judge: {sheet}")
-    print(f"then: clinometer data collect-stereotypes --read-back {sheet} --out FILE")
+    show(f"{counted(len(cleaned.candidates), 'completion')}, {open_rows:,} of them to judge: {sheet}")
+    show(f"then: clinometer data collect-stereotypes --read-back {sheet} --out FILE")
     if still:
-        print("run the same command again later to ask what is still open")
+        show("run the same command again later to ask what is still open")
         raise typer.Exit(1)
 
 
@@ -159,7 +160,7 @@ def _write_dataset(sheet: Path, file: Path) -> None:
     kept = judged_stereotypes(sheet)
     write_stereotypes(file, kept)
     groups = {row.group for row in kept}
-    print(f"{file}: {counted(len(kept), 'stereotype')} about {counted(len(groups), 'group')}")
+    show(f"{file}: {counted(len(kept), 'stereotype')} about {counted(len(groups), 'group')}")
     if several := sum(" " in row.attribute for row in kept):
-        print(f"{several:,} of them have several words, which no audit can find")
-    print(f"to use it: clinometer data add stereotypes {file}")
+        show(f"{several:,} of them have several words, which no audit can find")
+    show(f"to use it: clinometer data add stereotypes {file}")

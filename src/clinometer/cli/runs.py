@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,10 @@ from clinometer.cli.arguments import (
     RunArgument,
 )
 from clinometer.cli.progress import finish_run
+from clinometer.cli.terminal import show
+
+if TYPE_CHECKING:
+    from clinometer.store import RunFolder
 
 
 def resume(
@@ -27,28 +31,26 @@ def resume(
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
-    from clinometer.store import RunFolder
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
-    request = ResumeRequest(run=RunFolder.open(run), execution=execution)
+    request = ResumeRequest(run=_opened(run), execution=execution)
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
 def verify(run: RunArgument) -> None:
     """Check a run's checksums and recompute its findings; needs no model."""
-    from clinometer.store import RunFolder
     from clinometer.workflows import VerifyRequest, run_verify
 
-    result = run_verify(VerifyRequest(run=RunFolder.open(run)))
+    result = run_verify(VerifyRequest(run=_opened(run)))
     for note in result.notes:
-        print(f"note: {note}")
+        show(f"note: {note}")
     for problem in result.problems:
-        print(problem)
+        show(problem)
     if result.problems:
         raise typer.Exit(1)
     audits = f"{result.findings} audit{'s' if result.findings > 1 else ''}"
-    print(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
+    show(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
 
 
 def report(
@@ -59,13 +61,21 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a run again; needs no model."""
-    from clinometer.store import RunFolder
     from clinometer.workflows import report_run
 
-    folder = RunFolder.open(run)
-    print(report_run(folder))
+    folder = _opened(run)
+    show(report_run(folder))
     if figures is not None:
         from clinometer.report import save_figures
 
         for path in save_figures(folder, figures):
-            print(path)
+            show(path)
+
+
+def _opened(run: Path) -> RunFolder:
+    """Open a run, and clear what a killed command left half-written in it."""
+    from clinometer.store import RunFolder
+
+    folder = RunFolder.open(run)
+    folder.clear_leftovers()
+    return folder

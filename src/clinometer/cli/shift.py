@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinometer.cli.arguments import DeviceOption, QuietOption
+from clinometer.cli.terminal import show
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
@@ -69,8 +70,8 @@ def shift(
 
 def _print(_: Tuned, checkpoint: Checkpoint) -> None:
     figures = checkpoint.figures
-    print(checkpoint.folder)
-    print(
+    show(checkpoint.folder)
+    show(
         f"  {figures['documents']:,} of {figures['documents_in_corpus']:,} texts, {figures['tokens']:,} tokens,"
         f" {figures['steps']:,} steps, loss {figures['loss_of_first_tenth']:.3f} in the first tenth,"
         f" {figures['loss_of_last_tenth']:.3f} in the last"

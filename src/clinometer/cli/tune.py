@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinometer.cli.arguments import DeviceOption, QuietOption
+from clinometer.cli.terminal import show
 from clinometer.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,10 +111,10 @@ def _whole_numbers(given: list[str]) -> tuple[int, ...]:
 
 
 def _print(_: Tuned, checkpoint: Checkpoint) -> None:
-    print(checkpoint.folder)
+    show(checkpoint.folder)
     for name, after in checkpoint.figures["after"].items():
         before = checkpoint.figures["before"][name]
-        print(
+        show(
             f"  {name.replace('_', ' ')}: {_share(before)} right before, {_share(after)} after,"
             f" of {after['n']:,} held-out reviews"
         )

@@ -11,7 +11,6 @@ import importlib.util
 import io
 import lzma
 import os
-import re
 import secrets
 import tomllib
 import zlib
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from clinometer.errors import DataError, nearest
+from clinometer.plain import escaped
 
 Source = str | os.PathLike[str] | Traversable
 
@@ -214,29 +214,6 @@ def check_keys(where: str, table: Mapping[str, Any], *, keys: Sequence[str], opt
     for key in keys:
         if key not in table:
             raise DataError(f"{where}: no key '{key}'; expected {', '.join(keys)}")
-
-
-# A spreadsheet runs what begins with = + - @ (also in full width), turns true and false into TRUE and FALSE, and
-# 3-4 or 1e5 into a date or another number. An apostrophe in front keeps each of them as text.
-_CHANGED = re.compile(r"[=+\-@\uff1d\uff0b\uff0d\uff20'\d]|(true|false)$", re.IGNORECASE)
-
-
-def escaped(text: str) -> str:
-    """Return the text for a spreadsheet cell, with an apostrophe in front where it would be run or changed.
-
-    >>> escaped("=1+1"), escaped("true"), escaped("easy"), escaped("'tis")
-    ("'=1+1", "'true", 'easy', "''tis")
-    """
-    return f"'{text}" if _CHANGED.match(text) else text
-
-
-def unescaped(cell: str) -> str:
-    """Return the text of a cell that `escaped` made; an apostrophe that the writer typed stays.
-
-    >>> unescaped("'=1+1"), unescaped("''tis"), unescaped("'tis"), unescaped("easy")
-    ('=1+1', "'tis", "'tis", 'easy')
-    """
-    return cell[1:] if cell[:1] == "'" and _CHANGED.match(cell[1:]) else cell
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
+from clinometer.plain import without_formula
 from clinometer.store.atomic import make_folder, read_json, remove_leftovers, to_json, write_together
 from clinometer.store.names import column_name, safe_name
 from clinometer.types import Figure, Finding, Findings, FindingTable, Notice, RowReference, Verdict
@@ -42,7 +43,7 @@ def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
             )
         arrow = _to_arrow(table)
         files[f"{name}.parquet"] = _parquet(arrow)
-        files[f"{name}.csv"] = pl.DataFrame(arrow).write_csv(quote_style="non_numeric").encode()
+        files[f"{name}.csv"] = _csv(arrow)
     make_folder(folder, run=run)
     remove_leftovers(folder)
     index = {
@@ -249,6 +250,14 @@ def _parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", store_schema=False)
     return bytes(sink.getvalue())
+
+
+def _csv(table: pa.Table) -> bytes:
+    """Return a table for people, whose spreadsheet must not run what a model or a stranger wrote into a label."""
+    frame = pl.DataFrame(table)
+    for name in frame.select(pl.col(pl.String)).columns:
+        frame = frame.with_columns(pl.Series(name, list(map(without_formula, frame[name]))))
+    return frame.rename(without_formula).write_csv(quote_style="non_numeric").encode()
 
 
 def _rows(data: bytes, *, labels: list[str]) -> tuple[Finding, ...]:

@@ -133,6 +133,17 @@ class RunFolder:
         """Keep other processes from writing; raise RunLockedError with the pid of one that already does."""
         return hold_lock(self.path / LOCK)
 
+    def clear_leftovers(self) -> None:
+        """Remove unfinished files that a killed process left, unless another one is working on the run."""
+        folders = [self.path, *(self.path / "findings").glob("*"), *self._parts.folders()]
+        leftovers = [folder for folder in folders if any(folder.glob(TEMPORARY + "*"))]
+        # nothing is written into a run without any; where the folder may not be written, they stay
+        with contextlib.suppress(StoreError, OSError):
+            if leftovers:
+                with self.lock():
+                    for folder in leftovers:
+                        remove_leftovers(folder)
+
     # -- records
 
     def stages(self) -> tuple[StageKey, ...]:

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from clinometer.data import Attribute, Value, fill_template, load_attribute, read_attribute, read_csv, read_text
-from clinometer.data.files import unescaped
 from clinometer.errors import DataError, nearest
+from clinometer.plain import unescaped
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.protocol import Plan, Records, Stage
 from clinometer.types import Classify, Embed, Item, LogLikelihood, Sample
