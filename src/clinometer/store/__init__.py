@@ -1,6 +1,7 @@
 """The run folder on disk: what was asked, answered and concluded, with checksums, ready to resume."""
 
 from clinometer.store.atomic import write_atomically
+from clinometer.store.empty import empty_records
 from clinometer.store.findings import Comparison, compare_findings, findings_digest, table_frame
 from clinometer.store.names import StageKey
 from clinometer.store.parts import DamagedPart, Done
@@ -20,6 +21,7 @@ __all__ = [
     "RunModels",
     "StageKey",
     "compare_findings",
+    "empty_records",
     "findings_digest",
     "refuse_occupied",
     "table_frame",

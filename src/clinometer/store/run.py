@@ -158,6 +158,10 @@ class RunFolder:
         """Return which items of a stage are recorded; damaged parts are skipped and listed."""
         return Done(self._parts.parts(self._folder(key)))
 
+    def is_empty(self, key: StageKey) -> bool:
+        """Tell whether a stage has no part at all, damaged ones included."""
+        return not any(self._folder(key).glob("*.parquet"))
+
     def writer(
         self, key: StageKey, *, flush_seconds: float = FLUSH_SECONDS, max_rows: int = MAX_ROWS
     ) -> RecordWriter:

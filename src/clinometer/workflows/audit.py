@@ -189,6 +189,9 @@ class _Completion:
         key = StageKey(probe=probe.name, model=plan.model.name, stage=stage.name)
         done = self.run.done(key)
         items, total = self._items(probe, plan, stage)
+        if (first := next(items, None)) is None:  # such as when no answer of the stage before can be used
+            return
+        items = itertools.chain([first], items)
         label = f"{probe.name} · {plan.model.name} · {stage.name}"
         self.progress.begin(label, total=total, done=min(len(done), total) if total else len(done))
         run_stage(

@@ -17,7 +17,7 @@ from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.spec import build, parse_spec, with_files
-from clinometer.store import INPUTS, RunFolder, StageKey
+from clinometer.store import INPUTS, RunFolder, StageKey, empty_records
 from clinometer.types import AuditSpec, ModelInfo, ModelSpec
 
 
@@ -176,7 +176,10 @@ def spec_of(run: RunFolder) -> AuditSpec:
 
 
 class RunRecords:
-    """What a probe sees of the run folder."""
+    """What a probe sees of the run folder.
+
+    A probe reads a stage once all that it asks is recorded; one without records had nothing to ask.
+    """
 
     def __init__(self, run: RunFolder, probe: str) -> None:
         self._run = run
@@ -184,8 +187,12 @@ class RunRecords:
 
     def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return the records of one stage."""
-        return self._run.table(StageKey(probe=self._probe, model=model, stage=stage), columns=columns)
+        key = StageKey(probe=self._probe, model=model, stage=stage)
+        if self._run.is_empty(key):
+            return empty_records(["index", "key"] if columns is None else columns)
+        return self._run.table(key, columns=columns)
 
     def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
         """Yield the records of one stage, some ten thousand at a time."""
-        return self._run.batches(StageKey(probe=self._probe, model=model, stage=stage), columns=columns)
+        key = StageKey(probe=self._probe, model=model, stage=stage)
+        return iter(()) if self._run.is_empty(key) else self._run.batches(key, columns=columns)

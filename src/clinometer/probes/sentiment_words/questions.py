@@ -137,7 +137,7 @@ def association_prompts(plan: Plan, records: Records) -> Iterator[Item]:
     """
     options: Options = plan.options
     words = choose_words(plan, records).asked
-    reviews = options.chosen_reviews(plan.seed)
+    reviews = options.chosen_reviews(plan.seed) if words else ()  # a model without any listed word is not asked
     for template in options.templates:
         for number, review in enumerate(reviews):
             yield Item(
