@@ -23,6 +23,9 @@ CacheOption = Annotated[
 ExecutorOption = Annotated[
     str, typer.Option(help="What runs the batches: local, or an executor of an installed package.")
 ]
+TrustOption = Annotated[
+    list[str] | None, typer.Option(help="A model whose own code may run; repeatable.", show_default=False)
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 
 

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from clinometer.cli.arguments import BatchTokensOption, CacheOption, DeviceOption, ExecutorOption, QuietOption
+from clinometer.cli.arguments import (
+    BatchTokensOption,
+    CacheOption,
+    DeviceOption,
+    ExecutorOption,
+    QuietOption,
+    TrustOption,
+)
 from clinometer.cli.progress import finish_run
 from clinometer.errors import SpecError
 
@@ -76,10 +83,7 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    trust_remote_code: Annotated[
-        list[str] | None,
-        typer.Option(help="A model whose own code may run; repeatable.", show_default=False),
-    ] = None,
+    trust_remote_code: TrustOption = None,
     spec: Annotated[
         Path | None, typer.Option(help="A TOML spec instead of the options above.", show_default=False)
     ] = None,
@@ -99,20 +103,20 @@ def audit(
         "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
         "--scorer": scorer, "--encoder": encoder, "--label-map": label_map,
-        "--trust-remote-code": trust_remote_code,
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
     if spec is not None and both:
         raise SpecError(f"--spec replaces the other options; leave out {', '.join(both)}, or put it into {spec}")
 
     # imported here, so that `clinometer --help` does not wait for them
-    from clinometer.cli.spec_options import spec_from_options
+    from clinometer.cli.spec_options import require_trust, spec_from_options
     from clinometer.spec import read_spec
     from clinometer.workflows import AuditRequest, Execution, run_audit
     from clinometer.workflows.specs import default_models, new_run_folder
 
     if spec is not None:
         wanted = read_spec(spec)
+        require_trust(wanted, trust_remote_code or [])
     else:
         wanted = spec_from_options(
             models=[*(model or []), *(named or [])] or default_models(probe),

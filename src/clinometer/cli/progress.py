@@ -48,6 +48,8 @@ def print_run(run: Run) -> None:
     show()
     show(f"run     {run.path}")
     show(f"report  {run.report_path}")
+    if run.digest:
+        show(f"digest  {run.digest}")
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from clinometer.cli.arguments import (
     ExecutorOption,
     QuietOption,
     RunArgument,
+    TrustOption,
 )
 from clinometer.cli.progress import finish_run
 from clinometer.cli.terminal import show
@@ -28,13 +29,14 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    trust_remote_code: TrustOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
-    request = ResumeRequest(run=_opened(run), execution=execution)
+    request = ResumeRequest(run=_opened(run), execution=execution, trusted=tuple(trust_remote_code or ()))
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
@@ -51,6 +53,8 @@ def verify(run: RunArgument) -> None:
         raise typer.Exit(1)
     audits = f"{result.findings} audit{'s' if result.findings > 1 else ''}"
     show(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
+    if result.digest:
+        show(f"digest  {result.digest}")
 
 
 def report(

@@ -5,7 +5,7 @@ from clinometer.engine.cache import AnswerCache
 from clinometer.engine.executor import Answered, Batch, Executor, ExecutorFactory, LocalExecutor, get_executor
 from clinometer.engine.identity import KEY_VERSION, RequestIdentity
 from clinometer.engine.progress import Progress, Silent
-from clinometer.engine.stage import Worker, count_missing, run_stage
+from clinometer.engine.stage import Checked, Worker, check_stage, run_stage
 
 __all__ = [
     "KEY_VERSION",
@@ -13,6 +13,7 @@ __all__ = [
     "AnswerCache",
     "Answered",
     "Batch",
+    "Checked",
     "Executor",
     "ExecutorFactory",
     "LocalExecutor",
@@ -20,7 +21,7 @@ __all__ = [
     "RequestIdentity",
     "Silent",
     "Worker",
-    "count_missing",
+    "check_stage",
     "default_budget",
     "get_executor",
     "run_stage",

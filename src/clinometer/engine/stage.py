@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from clinometer.engine.cache import AnswerCache
 from clinometer.engine.executor import Batch, Executor
 from clinometer.engine.identity import RequestIdentity
 from clinometer.engine.progress import Progress
-from clinometer.models.protocols import Model
-from clinometer.store import Done, RecordWriter, Row, RunFolder, StageKey
+from clinometer.errors import RecordsError
+from clinometer.models.protocols import ANSWERS, Model
+from clinometer.store import Done, RecordWriter, Row, RunFolder, StageKey, digest_of_tags
 from clinometer.types import Answer, Item, Request
 
 
@@ -34,6 +36,7 @@ class _Window:
     places: Mapping[bytes, int]  # each distinct request, in order of first appearance -> its position
     again: Mapping[bytes, Sequence[int]]  # the further positions of repeated requests
     missing: Set[bytes]  # requests not recorded at all of their positions
+    relabelled: Sequence[int] = ()  # positions of recorded answers whose tags are no longer those of the item
 
     @classmethod
     def of(cls, first: int, items: Sequence[Item], identity: RequestIdentity, done: Done) -> _Window:
@@ -46,7 +49,12 @@ class _Window:
         if not len(done):
             return cls(first, items, places, again, places.keys())
         missing = {key for position, key in enumerate(keys) if not done.matches(first + position, key)}
-        return cls(first, items, places, again, missing)
+        relabelled = [
+            position
+            for position, (key, item) in enumerate(zip(keys, items, strict=True))
+            if key not in missing and not done.tagged(first + position, digest_of_tags(item.tags))
+        ]
+        return cls(first, items, places, again, missing, relabelled)
 
     def rows(self, keys: Sequence[bytes], answers: Iterable[Answer]) -> list[Row]:
         """Return a row for every item that asks one of these requests."""
@@ -66,9 +74,31 @@ class _Asked:
     requests: Sequence[Request]
 
 
-def count_missing(items: Iterable[Item], *, identity: RequestIdentity, done: Done) -> int:
-    """Count the requests of a stage whose answers are not yet recorded."""
-    return sum(not done.matches(index, identity.key(item.request)) for index, item in enumerate(items))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """How the records of a stage compare with what it asks."""
+
+    asked: int
+    missing: int  # requests without an answer
+    relabelled: int  # answers recorded under other tags than the item has
+    extra: int  # indices that are recorded, at most, and not asked
+
+    @property
+    def whole(self) -> bool:
+        """Whether the records are those that the stage asks for."""
+        return not (self.missing or self.relabelled or self.extra)
+
+
+def check_stage(items: Iterable[Item], *, identity: RequestIdentity, done: Done) -> Checked:
+    """Compare the records of a stage with its items."""
+    asked = missing = relabelled = 0
+    for index, item in enumerate(items):
+        asked += 1
+        if not done.matches(index, identity.key(item.request)):
+            missing += 1
+        elif not done.tagged(index, digest_of_tags(item.tags)):
+            relabelled += 1
+    return Checked(asked=asked, missing=missing, relabelled=relabelled, extra=max(0, done.size - asked))
 
 
 def run_stage(
@@ -82,31 +112,68 @@ def run_stage(
     cache: AnswerCache | None,
     progress: Progress,
 ) -> None:
-    """Record an answer for every item that is not in `done`; `worker` is called only if one is missing."""
-    windows = (window for window in _windows(items, identity, done) if window.missing)
+    """Record an answer for every item that is not in `done`; `worker` is called only if one is missing.
+
+    An answer whose item has other tags by now is recorded again under these; nothing is asked twice.
+    """
     with run.writer(key) as writer:
         recorder = _Recorder(writer, progress)
+        windows = _incomplete(_windows(items, identity, done), run=run, key=key, recorder=recorder)
         if cache is None:
             # one stream: a device gets the first batches of a window before it has finished the window before
             asked = (batch for window in windows for batch in _planned(window, worker()))
             for batch, answers in _answered(asked, worker):
                 recorder.record(batch.window, batch.keys, answers)
-            return
-        for window in windows:
-            # one window at a time: what the next one finds in the cache must not depend on the device's speed
-            _complete_with_cache(window, cache, worker=worker, recorder=recorder)
+        else:
+            for window in windows:
+                # one window at a time: what the next one finds in the cache must not depend on the device's speed
+                _complete_with_cache(window, cache, worker=worker, recorder=recorder)
+    if recorder.seen < done.size:
+        raise RecordsError(
+            f"{key}: {done.size:,} answers are recorded, but {recorder.seen:,} questions are asked: records were "
+            "added that are not of this audit; start a new run with `clinometer audit`"
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Recorder:
     """Records answers and reports progress."""
 
     writer: RecordWriter
     progress: Progress
+    seen: int = 0  # items of the stage so far
 
     def record(self, window: _Window, keys: Sequence[bytes], answers: Iterable[Answer]) -> None:
         self.writer.append(window.rows(keys, answers))
         self.progress.advance(sum(1 + len(window.again.get(key, ())) for key in keys if key in window.missing))
+
+
+def _incomplete(
+    windows: Iterable[_Window], *, run: RunFolder, key: StageKey, recorder: _Recorder
+) -> Iterator[_Window]:
+    """Yield the windows that lack an answer; what only has other tags by now is recorded anew."""
+    for window in windows:
+        recorder.seen = window.first + len(window.items)
+        if window.relabelled:
+            recorder.writer.append(_relabelled(window, run, key))
+            count = len(window.relabelled)
+            recorder.progress.note(f"{key}: {count:,} answers have other tags now: recorded anew, not asked again")
+        if window.missing:
+            yield window
+
+
+def _relabelled(window: _Window, run: RunFolder, key: StageKey) -> list[Row]:
+    """Return recorded answers as rows with the tags that their items have now."""
+    answered_with = ANSWERS[type(window.items[0].request)]
+    names = [field.name for field in dataclasses.fields(answered_with)]
+    columns = ["index", "key", *(f"got_{name}" for name in names)]
+    indices = [window.first + at for at in window.relabelled]
+    rows = []
+    for index, recorded_key, *values in run.table(key, columns=columns, indices=indices).iter_rows():
+        plain = [tuple(value) if isinstance(value, list) else value for value in values]
+        answer: Answer = answered_with(**dict(zip(names, plain, strict=True)))
+        rows.append(Row(index, recorded_key, window.items[index - window.first], answer))
+    return rows
 
 
 def _windows(items: Iterable[Item], identity: RequestIdentity, done: Done) -> Iterator[_Window]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import final
+from typing import Any, final
 
 from clinometer.errors import ModelError, reason
 from clinometer.models.protocols import Model
 from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
 from clinometer.models.providers.opinion_words import OpinionWordScorers
-from clinometer.models.providers.protocol import Provider
+from clinometer.models.providers.protocol import CanIdentify, Provider
 from clinometer.plugins import MODELS
 from clinometer.types import ModelSpec
 
-__all__ = ["CAPABILITIES", "Providers", "capabilities_of", "check_model", "kind_of", "load_model"]
+__all__ = ["CAPABILITIES", "Providers", "capabilities_of", "check_model", "identity_of", "kind_of", "load_model"]
 
 logger = logging.getLogger("clinometer")
 
@@ -58,6 +58,15 @@ def load_model(spec: ModelSpec | str, *, device: str = "auto", providers: Provid
 def check_model(spec: ModelSpec, *, providers: Providers | None = None) -> None:
     """Raise ModelError or DataError for a model that is not there or cannot be loaded safely; loads no weights."""
     (providers or Providers()).of(spec.name).check(spec)
+
+
+def identity_of(spec: ModelSpec, *, providers: Providers | None = None) -> Mapping[str, Any]:
+    """Return what a model's files tell about who it is: fields of its `ModelInfo`; loads nothing, runs no code.
+
+    Providers that cannot tell without loading have no method `identity`.
+    """
+    provider = (providers or Providers()).of(spec.name)
+    return provider.identity(spec) if isinstance(provider, CanIdentify) else {}
 
 
 def capabilities_of(spec: ModelSpec, *, providers: Providers | None = None) -> tuple[str, ...]:

@@ -48,12 +48,13 @@ class ReportPage:
     created: str
     profile: str
     seed: str
-    digest: str  # SHA-256 over all findings
+    digest: str  # SHA-256 over the run where it is sealed, else over its findings
     models: tuple[ModelInfo, ...]
     probes: Mapping[str, ProbeText]
     findings: tuple[Findings, ...]
     spec: str
     provenance: Mapping[str, Any]
+    sealed: bool = False
     assistants: tuple[ModelInfo, ...] = ()  # models that take part without being audited
     roles: Mapping[str, str] = field(default_factory=dict)  # model -> its roles: "scorer", …
     evidence: Mapping[str, Mapping[str, Evidence]] = field(default_factory=dict)  # probe -> figure -> prompts

@@ -39,6 +39,7 @@ from clinometer.workflows.plans import (
     players_of,
     probes_of,
     spec_of,
+    stages_of,
     with_inputs,
     with_roles,
     with_user_data,
@@ -60,9 +61,13 @@ class AuditRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequest:
-    """A run to complete; `models` and `probes` are those that only exist in memory."""
+    """A run to complete; `models` and `probes` are those that only exist in memory.
+
+    `trusted` are the models whose own code may run. The spec of the run is not asked: it may come from a stranger.
+    """
 
     run: RunFolder
+    trusted: tuple[str, ...] = ()
     models: Mapping[str, Model] = field(default_factory=dict)
     probes: tuple[Probe, ...] = ()
     execution: Execution = field(default_factory=Execution)
@@ -112,13 +117,14 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     """Complete a run and write its report: what is recorded and intact is kept, the rest is asked."""
     progress = progress or Silent()
     run = request.run
+    run.require_documents()
     spec = spec_of(run)
     probes = probes_of(spec, given=request.probes)
     check_spec(spec, probes)
     with run.lock():
         for part in run.set_aside_damaged():
             progress.note(f"{part.path}: {part.reason}; set aside, its requests are asked again")
-        pool = ModelPool(spec, request.models, request.execution)
+        pool = ModelPool(spec, request.models, request.execution, trusted=request.trusted)
         found = _Completion(run, spec, probes, pool, progress, None).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
     return Run(run, found)
@@ -151,6 +157,7 @@ class _Completion:
 
     def complete(self, cache_folder: Path | None) -> tuple[Findings, ...]:
         """Return what every probe concludes, in the order of the spec."""
+        self.run.unseal()
         plans = {name: plans_of(probe, self.spec, self.run) for name, probe in self.probes.items()}
         chains = [
             _Chain(self.probes[name], plan, deque(self.probes[name].stages(plan)))
@@ -166,6 +173,7 @@ class _Completion:
                         concluded[name] = self._conclude(probe, plans[name])
                 waiting = [chain for chain in chains if chain.stages]
                 if not waiting:
+                    self.run.seal(probes=self.probes, stages=stages_of(self.probes, plans))
                     return tuple(concluded[name] for name in self.probes)
                 label = self._next_model(waiting)
                 for chain in waiting:

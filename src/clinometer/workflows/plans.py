@@ -76,6 +76,16 @@ def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:
     ]
 
 
+def stages_of(probes: Mapping[str, Probe], plans: Mapping[str, Sequence[Plan]]) -> list[StageKey]:
+    """Return every stage that the audits ask, whose records belong to the run."""
+    return [
+        StageKey(probe=name, model=plan.model.name, stage=stage.name)
+        for name in plans
+        for plan in plans[name]
+        for stage in probes[name].stages(plan)
+    ]
+
+
 def all_models(spec: AuditSpec) -> tuple[ModelSpec, ...]:
     """Return the models under audit, then their assistants, each once."""
     given = (*spec.models, *(model for name in sorted(spec.roles) for model in spec.roles[name]))
@@ -162,7 +172,8 @@ def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:
     inputs: dict[str, bytes] = {}
 
     def keep(file: str) -> str:
-        name = f"{len(inputs) + 1}-{Path(file).name}"
+        plain = "".join(each if each.isprintable() and each != "\\" else "_" for each in Path(file).name)
+        name = f"{len(inputs) + 1}-{plain}"
         inputs[name] = Path(file).read_bytes()
         return f"{INPUTS}/{name}"
 
@@ -170,9 +181,9 @@ def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:
 
 
 def spec_of(run: RunFolder) -> AuditSpec:
-    """Read the spec of a run, its files where the run keeps them."""
+    """Read the spec of a run, its files where the run keeps them; raise SpecError if it names any other file."""
     spec = parse_spec(run.spec, origin=str(run.path / "spec.toml"))
-    return with_files(spec, lambda file: str(run.path / file))
+    return with_files(spec, lambda file: str(run.input_place(file)))
 
 
 class RunRecords:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from clinometer.engine import ExecutorFactory, Worker, default_budget, get_executor
-from clinometer.errors import ModelError
-from clinometer.models.load import Providers, check_model, load_model
+from clinometer.errors import ModelError, SpecError, nearest
+from clinometer.models.load import Providers, check_model, identity_of, load_model
 from clinometer.models.protocols import Model
 from clinometer.models.providers.protocol import GivenModels
 from clinometer.types import AuditSpec, ModelInfo
@@ -39,15 +40,31 @@ class Execution:
 
 
 class ModelPool:
-    """Loads each model of a run when it is first needed."""
+    """Loads each model of a run when it is first needed.
 
-    def __init__(self, spec: AuditSpec, given: Mapping[str, Model], execution: Execution) -> None:
+    A model may run code of its own if the spec says so and `trusted` names it. None: the spec was made by this
+    very call, and is believed.
+    """
+
+    def __init__(
+        self,
+        spec: AuditSpec,
+        given: Mapping[str, Model],
+        execution: Execution,
+        *,
+        trusted: Collection[str] | None = None,
+    ) -> None:
         models = all_models(spec)
         self.labels = labels_of(models)  # those under audit first, then their assistants
         self._specs = dict(zip(self.labels, models, strict=True))
         self._providers = Providers(GivenModels(given.values()))
         self._execution = execution
         self._factory = get_executor(execution.executor)
+        self._trusted = trusted
+        for name in trusted or ():
+            known = {name for label, model in self._specs.items() for name in (label, model.name)}
+            if name not in known:
+                raise SpecError(f"{name!r} is not a model of this run; {nearest(name, known)}")
         self._loaded: dict[str, Model] = {}  # the longest unused first
         self._workers: dict[str, Worker] = {}
 
@@ -71,20 +88,32 @@ class ModelPool:
         return model
 
     def worker(self, expected: ModelInfo) -> Worker:
-        """Return the model ready for work; it must be the one with which the run began."""
+        """Return the model ready for work; it must be the one with which the run began.
+
+        What its files tell is compared before they are loaded: a model that is not the one of the run stays shut.
+        """
         label = expected.name
         if label not in self._workers:
+            if not self.holds(label):
+                self._require_trust(label)
+                _require_same(expected, identity_of(self._specs[label], providers=self._providers))
             model = self.get(label)
-            for field, what in _MUST_STAY.items():
-                if getattr(expected, field) != getattr(model.info, field):
-                    raise ModelError(
-                        f"{what} of {label} changed since this run began; "
-                        "put it back, or start a new run with `clinometer audit`"
-                    )
+            _require_same(expected, {field: getattr(model.info, field) for field in _MUST_STAY})
+            if model.info.settings.keys() != expected.settings.keys():
+                raise _changed("settings", label)
             tokens = self._execution.batch_tokens or default_budget(self._execution.device)
             executor = self._factory(model, spec=self._specs[label], device=self._execution.device)
             self._workers[label] = Worker(model=model, executor=executor, batch_tokens=tokens)
         return self._workers[label]
+
+    def _require_trust(self, label: str) -> None:
+        spec = self._specs[label]
+        if self._trusted is None or not spec.trust_remote_code or {label, spec.name} & set(self._trusted):
+            return
+        raise ModelError(
+            f"the spec of this run wants to run code that comes with {label}, and a spec may come from anybody: "
+            f"read that code, and if you trust it, say so yourself with --trust-remote-code {label}"
+        )
 
     def _load(self, label: str) -> Model:
         try:
@@ -106,6 +135,28 @@ class ModelPool:
             label = next(iter(self._loaded))
             del self._loaded[label]
             self._workers.pop(label, None)
+
+
+def _require_same(expected: ModelInfo, found: Mapping[str, Any]) -> None:
+    """Raise ModelError for the first of these fields of a model that is not as in models.json.
+
+    Of the settings only those are compared that were found: the others are not known before the model is loaded.
+    """
+    for field in _MUST_STAY:
+        if field not in found:
+            continue
+        began_with = getattr(expected, field)
+        if field == "settings":
+            began_with = {name: began_with.get(name) for name in found[field]}
+        if began_with != found[field]:
+            raise _changed(field, expected.name)
+
+
+def _changed(field: str, label: str) -> ModelError:
+    return ModelError(
+        f"{_MUST_STAY[field]} of {label} changed since this run began; "
+        "put it back, or start a new run with `clinometer audit`"
+    )
 
 
 def _size(info: ModelInfo) -> int:

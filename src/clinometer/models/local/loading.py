@@ -17,8 +17,8 @@ from transformers.utils import logging
 from clinometer.errors import ModelError, nearest, reason
 from clinometer.models.files import (
     checksum,
-    config_checksum,
     has_vocabulary,
+    identifying_settings,
     tokenizer_checksum,
     tuning_of,
     weight_files,
@@ -147,7 +147,7 @@ def describe(
         code=code_checksum(),
         parameters=parameters,
         window=window,
-        settings={"config": config_checksum(source.folder), **(settings or {})},
+        settings={**identifying_settings(source.folder, own_code=source.own_code), **(settings or {})},
         tuning=tuning_of(source.folder),
     )
 

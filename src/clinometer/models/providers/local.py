@@ -8,13 +8,20 @@ from __future__ import annotations
 import importlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from clinometer.errors import ModelError, reason
 from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
-from clinometer.models.files import WEIGHTS, WEIGHTS_INDEX
+from clinometer.models.files import (
+    WEIGHTS,
+    WEIGHTS_INDEX,
+    identifying_settings,
+    tokenizer_checksum,
+    weights_checksum,
+)
 from clinometer.types import ModelKind, ModelSpec
 
 if TYPE_CHECKING:
@@ -120,6 +127,19 @@ class FolderOrHub:
         """Return what the architecture in config.json can be asked."""
         return CAPABILITIES[kind_of(resolve(spec))]
 
+    def identity(self, spec: ModelSpec) -> Mapping[str, Any]:
+        """Return the checksums of the files, its own code among them; the configuration is hashed, not read."""
+        folder = _folder_of(spec)
+        try:
+            _require_safe_weights(folder, spec.name)
+            return {
+                "weights": weights_checksum(folder),
+                "tokenizer": tokenizer_checksum(folder),
+                "settings": identifying_settings(folder, own_code=spec.trust_remote_code),
+            }
+        except OSError as error:
+            raise _unreadable(folder, error) from error
+
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Load the model with the adapter that its configuration calls for."""
         source = resolve(spec)
@@ -135,6 +155,7 @@ class ModelSource:
     name: str
     folder: Path
     config: PretrainedConfig
+    own_code: bool = False  # whether code that the model brings may run
 
 
 def require_packages(name: str) -> None:
@@ -152,9 +173,14 @@ def resolve(spec: ModelSpec) -> ModelSource:
     try:
         _require_safe_weights(folder, spec.name)
     except OSError as error:
-        raise ModelError(f"{str(folder)!r} cannot be read: {error.strerror}; make it readable") from error
+        raise _unreadable(folder, error) from error
     require_packages(spec.name)
-    return ModelSource(name=spec.name, folder=folder, config=_read_config(folder, spec))
+    config = _read_config(folder, spec)
+    return ModelSource(name=spec.name, folder=folder, config=config, own_code=spec.trust_remote_code)
+
+
+def _unreadable(folder: Path, error: OSError) -> ModelError:
+    return ModelError(f"{str(folder)!r} cannot be read: {error.strerror}; make it readable")
 
 
 def kind_of(source: ModelSource) -> ModelKind:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, final, runtime_checkable
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, final, runtime_checkable
 
 from clinometer.errors import ModelError
 from clinometer.models.protocols import Model
@@ -37,6 +37,15 @@ class Provider(Protocol):
 
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Return the model, ready to answer; `info.name` is the name by which it was asked for."""
+        ...
+
+
+@runtime_checkable
+class CanIdentify(Protocol):
+    """Providers that can tell who a model is before they load it, so that a changed one is never loaded."""
+
+    def identity(self, spec: ModelSpec) -> Mapping[str, Any]:
+        """Return those fields of the model's `ModelInfo` that its files tell; runs no code that comes with it."""
         ...
 
 
@@ -77,6 +86,11 @@ class GivenModels:
     def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
         """Return what the model offers."""
         return self._models[spec.name].info.capabilities
+
+    def identity(self, spec: ModelSpec) -> Mapping[str, Any]:
+        """Return what identifies the model, which is there already."""
+        info = self._models[spec.name].info
+        return {name: getattr(info, name) for name in ("weights", "tokenizer", "dtype")}
 
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Return the model itself, wherever it runs."""
