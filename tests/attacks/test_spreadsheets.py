@@ -13,7 +13,7 @@ FORMULAS = ('=HYPERLINK("http://x")', "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"
 
 
 @pytest.mark.parametrize("label", FORMULAS)
-def test_a_label_is_no_live_cell(tmp_path, label):
+def test_a_label_is_not_a_live_cell(tmp_path, label):
     run = run_with(tmp_path / "run", label=label)
     with (run.path / "findings" / "theirs" / "lean.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -40,7 +40,7 @@ def test_what_no_spreadsheet_runs_is_not_touched(tmp_path, label):
     assert frame["word"][0] == label
 
 
-def test_the_name_of_a_column_is_no_live_cell(tmp_path):
+def test_the_name_of_a_column_is_not_a_live_cell(tmp_path):
     from clinometer.store import RunFolder
     from clinometer.types import Finding, Findings, FindingTable
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import itertools
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clinometer.errors import InputError, StoreError
+from clinometer.limits import parse_toml
 from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import Chart, chart
 from clinometer.report.evidence import read_evidence
@@ -103,8 +103,8 @@ def _roles(run: RunFolder, roles: Mapping[str, Sequence[str]]) -> dict[str, str]
 
 def _parsed_spec(run: RunFolder) -> dict[str, Any]:
     try:
-        return tomllib.loads(run.spec)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(run.spec)
+    except ValueError as error:
         raise StoreError(
             f"the spec of {run.path} is not TOML ({error}); put back the file that was there"
         ) from error

@@ -12,6 +12,7 @@ import polars as pl
 
 from clinometer.data.user_folder import added_file
 from clinometer.errors import SpecError, StoreError, nearest
+from clinometer.limits import TEXT, read_limited
 from clinometer.models.load import capabilities_of
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
@@ -174,7 +175,7 @@ def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:
     def keep(file: str) -> str:
         plain = "".join(each if each.isprintable() and each != "\\" else "_" for each in Path(file).name)
         name = f"{len(inputs) + 1}-{plain}"
-        inputs[name] = Path(file).read_bytes()
+        inputs[name] = read_limited(Path(file), most=TEXT)
         return f"{INPUTS}/{name}"
 
     return with_files(spec, keep), inputs

@@ -24,6 +24,7 @@ from clinometer.models.files import (
     weight_files,
     weights_checksum,
 )
+from clinometer.models.local.fitting import require_fitting_size
 from clinometer.models.local.text import window_of
 from clinometer.models.providers.local import CAPABILITIES, ModelSource
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
@@ -74,6 +75,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
     _require_sound_files(source)
     try:
         with _quiet():
+            require_fitting_size(auto_class, source, trust_remote_code=spec.trust_remote_code)
             model, report = auto_class.from_pretrained(
                 source.folder,
                 config=source.config,
@@ -83,7 +85,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
                 ignore_mismatched_sizes=True,  # they are in the report, by name
                 output_loading_info=True,
             )
-    except MemoryError:
+    except (MemoryError, ModelError):
         raise
     except Exception as error:  # transformers raises anything for a configuration that describes no model
         raise ModelError(

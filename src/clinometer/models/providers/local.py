@@ -6,7 +6,6 @@ Torch and transformers are imported when a model is opened, not before: the core
 from __future__ import annotations
 
 import importlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from clinometer.errors import ModelError, reason
+from clinometer.limits import parse_json, read_limited
 from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
 from clinometer.models.files import (
     WEIGHTS,
@@ -22,6 +22,7 @@ from clinometer.models.files import (
     tokenizer_checksum,
     weights_checksum,
 )
+from clinometer.models.sizes import is_plain, require_few_layers
 from clinometer.types import ModelKind, ModelSpec
 
 if TYPE_CHECKING:
@@ -261,6 +262,8 @@ def _download(spec: ModelSpec) -> Path:
 
 
 def _require_safe_weights(folder: Path, name: str) -> None:
+    if strange := sorted(path.name for path in folder.iterdir() if path.exists() and not is_plain(path)):
+        raise ModelError(f"{strange[0]} of {name!r} is not an ordinary file; take it out of that folder")
     if (folder / "adapter_config.json").exists():  # transformers would fetch and load the model it was made for
         raise ModelError(
             f"{name!r} is an adapter (it has adapter_config.json), not a whole model;"
@@ -297,7 +300,7 @@ def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
     from transformers import CONFIG_MAPPING, AutoConfig
 
     try:
-        raw = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        raw = parse_json(read_limited(folder / "config.json"))
     except OSError as error:
         raise ModelError(
             f"config.json of {spec.name!r} cannot be read: {error.strerror}; make it a readable file"
@@ -305,6 +308,7 @@ def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
     except ValueError as error:
         raise ModelError(f"config.json of {spec.name!r} is not JSON: {error}; save the model again") from error
     fields: dict[str, Any] = raw if isinstance(raw, dict) else {}
+    require_few_layers(fields, model=spec.name)
     if fields.get("transformers_weights"):  # transformers would load that file, whatever it is
         raise ModelError(
             f"config.json of {spec.name!r} names its own weight file, {fields['transformers_weights']!r};"
