@@ -13,6 +13,7 @@ from clinometer.engine import Silent
 from clinometer.errors import RecordsError, StoreError
 from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
+from clinometer.workflows import Execution
 from tests.attacks.forging import forge
 from tests.attacks.samples import Tiny, answer, edit_json, parts, resume, tiny_run, verify
 
@@ -38,15 +39,14 @@ def run(tmp_path):
 @pytest.fixture
 def two_parts(tmp_path, monkeypatch):
     """A run whose records are in two parts, so that one can be lost."""
-    monkeypatch.setattr("clinometer.store.run.MAX_ROWS", 2)
     writer = RunFolder.writer
-    monkeypatch.setattr(RunFolder, "writer", lambda self, key: writer(self, key, max_rows=2))
+    monkeypatch.setattr(RunFolder, "writer", lambda self, key, by: writer(self, key, by=by, max_rows=2))
     path = tmp_path / "run"
     clinometer.audit(
         FakeModel(answer=answer, version="1", name="fake"),
         probes=[Tiny()],
         folder=path,
-        execution=clinometer.workflows.Execution(batch_tokens=20),
+        execution=Execution(batch_tokens=20),
     )
     assert len(parts(path)) == 2
     return path

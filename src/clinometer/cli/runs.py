@@ -30,13 +30,24 @@ def resume(
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
     trust_remote_code: TrustOption = None,
+    accept_code_change: Annotated[
+        bool,
+        typer.Option(
+            "--accept-code-change", help="Go on though our code that asks a model has changed; it is recorded."
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
-    request = ResumeRequest(run=_opened(run), execution=execution, trusted=tuple(trust_remote_code or ()))
+    request = ResumeRequest(
+        run=_opened(run),
+        execution=execution,
+        trusted=tuple(trust_remote_code or ()),
+        accept_code_change=accept_code_change,
+    )
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 

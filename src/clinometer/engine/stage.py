@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 from clinometer.engine.batching import WINDOW, plan_batches
 from clinometer.engine.cache import AnswerCache
@@ -111,12 +112,14 @@ def run_stage(
     worker: Callable[[], Worker],
     cache: AnswerCache | None,
     progress: Progress,
+    by: Callable[[], Mapping[str, Any]] | None = None,
 ) -> None:
     """Record an answer for every item that is not in `done`; `worker` is called only if one is missing.
 
-    An answer whose item has other tags by now is recorded again under these; nothing is asked twice.
+    An answer whose item has other tags by now is recorded again under these; nothing is asked twice. `by` says who
+    computes.
     """
-    with run.writer(key) as writer:
+    with run.writer(key, by=by) as writer:
         recorder = _Recorder(writer, progress)
         windows = _incomplete(_windows(items, identity, done), run=run, key=key, recorder=recorder)
         if cache is None:
@@ -155,7 +158,7 @@ def _incomplete(
     for window in windows:
         recorder.seen = window.first + len(window.items)
         if window.relabelled:
-            recorder.writer.append(_relabelled(window, run, key))
+            recorder.writer.relabel(_relabelled(window, run, key))
             count = len(window.relabelled)
             recorder.progress.note(f"{key}: {count:,} answers have other tags now: recorded anew, not asked again")
         if window.missing:

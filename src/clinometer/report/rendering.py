@@ -10,7 +10,7 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -101,7 +101,8 @@ def render(page: ReportPage) -> str:
             page=page,
             probes=probes,
             warnings=sum(notice.level == "warning" for findings in page.findings for notice in findings.notices),
-            provenance=list(_flat(page.provenance)),
+            provenance=[(name, value) for name, value in _flat(page.provenance) if name != "sessions"],
+            sessions=sessions_view(page.provenance.get("sessions", ())),
             style=Markup(style),
             scripts=[Markup(script) for script in scripts],
             policy=_policy(style=style, scripts=scripts),
@@ -157,6 +158,30 @@ def _figure_parts(
         if prompts and not part.same_prompts:
             shown.append(part)
         yield part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsView:
+    """Who computed a run in several sessions that differ: what differs, by name, and its value in each session."""
+
+    times: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def sessions_view(sessions: Sequence[Mapping[str, Any]]) -> SessionsView | None:
+    """Return what the reader must know about who computed; None where all sessions are alike.
+
+    >>> one, other = {"recorded": "Monday", "torch": "2.1"}, {"recorded": "Tuesday", "torch": "2.2"}
+    >>> sessions_view([one, other]).rows
+    (('torch', ('2.1', '2.2')),)
+    >>> sessions_view([one, {**one, "recorded": "Tuesday"}])
+    """
+    flat = [dict(_flat(session)) for session in sessions]
+    names = [name for name in dict.fromkeys(name for each in flat for name in each) if name != "recorded"]
+    rows = tuple((name, tuple(each.get(name, "–") for each in flat)) for name in names)
+    differing = tuple((name, values) for name, values in rows if len(set(values)) > 1)
+    times = tuple(each.get("recorded", "–") for each in flat)
+    return SessionsView(times=times, rows=differing) if differing else None
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -1,12 +1,13 @@
 """The run folder on disk: what was asked, answered and concluded, with checksums, ready to resume."""
 
 from clinometer.store.atomic import write_atomically
+from clinometer.store.creation import refuse_occupied
 from clinometer.store.documents import FORMAT, INPUTS
 from clinometer.store.empty import empty_records
 from clinometer.store.findings import Comparison, changed_csvs, compare_findings, findings_digest, table_frame
 from clinometer.store.names import StageKey
 from clinometer.store.parts import DamagedPart, Done
-from clinometer.store.run import RunFolder, RunModels, refuse_occupied
+from clinometer.store.run import RunFolder, RunModels
 from clinometer.store.schema import Row
 from clinometer.store.seal import SEAL
 from clinometer.store.tags import digest_of_tags

@@ -24,7 +24,9 @@ INPUTS = "inputs"
 FORMAT = 3
 
 CHECKSUMS = "sha256"  # of the other documents, by name
+SESSIONS = "sessions"  # who computed, in the order of time
 _OWN = "checksum"
+_TYPES: dict[str, type] = {SESSIONS: list, "questions": dict, "packages": dict, "key_version": int}  # what is read
 _INPUT = re.compile(rf"{INPUTS}/[^/\\\0]+")
 _PUT_BACK = "put back the file that was there"
 
@@ -40,6 +42,11 @@ def to_bytes(provenance: Mapping[str, Any]) -> bytes:
     return to_json({**rest, _OWN: _sha256(to_json(rest))})
 
 
+def with_session(provenance: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
+    """Return provenance with one more session of computing."""
+    return {**provenance, SESSIONS: [*provenance.get(SESSIONS, ()), dict(session)]}
+
+
 def read_provenance(document: object) -> dict[str, Any]:
     """Return provenance from JSON; raise ValueError if it is none of ours, InputError for a newer format."""
     if not isinstance(document, dict) or not isinstance(document.get("run_id"), str):
@@ -52,6 +59,11 @@ def read_provenance(document: object) -> dict[str, Any]:
             f"this run has format {found}, made by a newer Clinometer; this one reads formats 1 to {FORMAT}: "
             "update Clinometer to open it"
         )
+    for name, kind in _TYPES.items():
+        if not isinstance(document.get(name, kind()), kind):
+            raise ValueError(f"its {name} is {type(document[name]).__name__}, not {kind.__name__}")
+    if not all(isinstance(session, dict) for session in document.get(SESSIONS, ())):
+        raise ValueError(f"its {SESSIONS} are not all dict")
     if found > 2:
         for name, checksum in document[CHECKSUMS].items():
             if not isinstance(checksum, str) or not (name in (SPEC, MODELS) or _INPUT.fullmatch(name)):

@@ -10,9 +10,10 @@ import dataclasses
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -51,6 +52,7 @@ class IntactPart:
     stage: StageKey
     data: bytes
     sha256: str
+    by: Mapping[str, Any] | None = None  # who computed it
 
     def column_names(self) -> list[str]:
         """Return the names of all its columns."""
@@ -86,6 +88,7 @@ class _Checked:
     modified: int
     sha256: str
     verdict: StageKey | str  # its stage, or why it must not be read
+    by: Mapping[str, Any] | None = None
 
 
 class PartReader:
@@ -119,11 +122,17 @@ class PartReader:
         known = self._checked.get(path)
         if known is None or (known.size, known.modified) != (len(data), status.st_mtime_ns):
             sha256 = hashlib.sha256(data).hexdigest()
-            known = _Checked(len(data), status.st_mtime_ns, sha256, self._verdict(path, data, sha256))
+            known = _Checked(len(data), status.st_mtime_ns, sha256, *self._verdict(path, data, sha256))
             self._checked[path] = known
         if isinstance(known.verdict, str):
             return DamagedPart(path=path, reason=known.verdict)
-        return IntactPart(path=path, stage=known.verdict, data=data, sha256=known.sha256)
+        return IntactPart(path=path, stage=known.verdict, data=data, sha256=known.sha256, by=known.by)
+
+    def computed_by(self) -> Iterator[tuple[Path, Mapping[str, Any] | None]]:
+        """Yield every intact part that was read so far, and who computed it."""
+        for path, known in sorted(self._checked.items()):
+            if not isinstance(known.verdict, str):
+                yield path, known.by
 
     def checksum(self, path: Path) -> str | None:
         """Return the SHA-256 of a part if it was hashed and looks unchanged."""
@@ -133,30 +142,33 @@ class PartReader:
         status = path.lstat()
         return known.sha256 if (known.size, known.modified) == (status.st_size, status.st_mtime_ns) else None
 
-    def _verdict(self, path: Path, data: bytes, sha256: str) -> StageKey | str:
-        """Return the stage that a part belongs to, or why it must not be read."""
+    def _verdict(
+        self, path: Path, data: bytes, sha256: str
+    ) -> tuple[StageKey | str] | tuple[StageKey, Mapping[str, Any] | None]:
+        """Return the stage that a part belongs to and who computed it, or why it must not be read."""
         name = PartName.parse(path.name)
         if name is None:
-            return "its name carries no checksum"
+            return ("its name carries no checksum",)
         if name.checksum != sha256[:NAMED_DIGITS]:
-            return "its bytes are not those that were written: the checksum differs"
+            return ("its bytes are not those that were written: the checksum differs",)
         try:
             metadata = pq.read_metadata(pa.BufferReader(data))
             owner = json.loads((metadata.metadata or {})[_OWNER])
-            run_id, stage = owner.pop("run_id"), StageKey(**owner)
+            run_id, by = owner.pop("run_id"), owner.pop("by", None)
+            stage = StageKey(**owner)
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
-            return "it does not say which run it belongs to"
+            return ("it does not say which run it belongs to",)
         try:
             require_records(metadata)
         except (OSError, ValueError) as error:
-            return f"its records cannot be read: {getattr(error, 'strerror', None) or error}"
+            return (f"its records cannot be read: {getattr(error, 'strerror', None) or error}",)
         if run_id != self._run_id:
-            return "it belongs to another run"
+            return ("it belongs to another run",)
         try:
             at_home = self._records / stage.folder == path.parent
         except StoreError:  # a name we never write
             at_home = False
-        return stage if at_home else f"it belongs to another stage: {stage}"
+        return (stage, by) if at_home else (f"it belongs to another stage: {stage}",)
 
 
 class Done:
@@ -249,8 +261,10 @@ def latest(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return table if last.all() else table.filter(last)
 
 
-def encode_part(batches: list[pa.RecordBatch], *, run_id: str, stage: StageKey) -> bytes:
-    """Return the bytes of a part."""
+def encode_part(
+    batches: list[pa.RecordBatch], *, run_id: str, stage: StageKey, by: Mapping[str, Any] | None = None
+) -> bytes:
+    """Return the bytes of a part; `by` says who computed it."""
     table = pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
     leaves = [leaf for field in table.schema for leaf in _leaves(field.name, field.type)]
     # numbers in long lists rarely repeat: split by byte they compress better, in half the time
@@ -266,7 +280,7 @@ def encode_part(batches: list[pa.RecordBatch], *, run_id: str, stage: StageKey) 
         store_schema=False,  # polars, pandas, DuckDB and R read the Parquet types themselves
     ) as writer:
         writer.write_table(table)
-        owner = {"run_id": run_id, **dataclasses.asdict(stage)}
+        owner = {"run_id": run_id, **dataclasses.asdict(stage), **({"by": dict(by)} if by else {})}
         writer.add_key_value_metadata({_OWNER: json.dumps(owner)})
     return bytes(sink.getvalue())
 

@@ -14,11 +14,10 @@ run.lock          who is working on it
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import hashlib
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,9 +25,8 @@ from typing import Any
 
 import polars as pl
 
-from clinometer.errors import DiskFullError, InputError, RecordsError, StoreError, nearest
+from clinometer.errors import InputError, RecordsError, StoreError, nearest
 from clinometer.store.atomic import (
-    TEMPORARY,
     make_folder,
     read_json,
     remove_leftovers,
@@ -36,6 +34,7 @@ from clinometer.store.atomic import (
     to_json,
     write_atomically,
 )
+from clinometer.store.creation import explain_creation, refuse_occupied
 from clinometer.store.documents import (
     CHECKSUMS,
     FORMAT,
@@ -44,12 +43,14 @@ from clinometer.store.documents import (
     MODELS,
     PROVENANCE,
     REPORT,
+    SESSIONS,
     SPEC,
     changed_documents,
     input_place,
     read_provenance,
     to_bytes,
     with_checksums,
+    with_session,
 )
 from clinometer.store.findings import INDEX, finding_files, read_findings, write_findings
 from clinometer.store.inside import plain_files, read_plain, require_plain
@@ -58,7 +59,7 @@ from clinometer.store.names import DAMAGED, PartName, StageKey, safe_name
 from clinometer.store.parts import DamagedPart, Done, IntactPart, PartReader, Span, by_index, latest
 from clinometer.store.seal import FINDINGS, RECORDS, SEAL, Sealed, check_seal, digest_of, write_seal
 from clinometer.store.tags import TAGS
-from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RecordWriter
+from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RELABELLED, RecordWriter
 from clinometer.types import Findings, ModelInfo
 
 
@@ -104,11 +105,11 @@ class RunFolder:
         if not isinstance(models, RunModels):
             models = RunModels(audited=tuple(models))
         refuse_occupied(path)
-        with _explain_creation(path):
+        with explain_creation(path):
             make_folder(path, run=path)
         require_plain(path)
         kept = {f"{INPUTS}/{name}": data for name, data in (inputs or {}).items()}
-        with hold_lock(path / LOCK), _explain_creation(path):
+        with hold_lock(path / LOCK), explain_creation(path):
             refuse_occupied(path)  # nobody else can be creating it now
             if others := set(plain_files(path, below=INPUTS)) - kept.keys():
                 raise InputError(
@@ -195,16 +196,42 @@ class RunFolder:
         except OSError as error:
             raise StoreError(f"{self.report_path} cannot be read: {error.strerror}") from error
 
+    def add_session(self, session: Mapping[str, Any]) -> None:
+        """Record who computes from now on. Hold the lock."""
+        document = with_session(self.provenance, session)
+        data = to_bytes(document) if self.format > 2 else to_json(document)
+        write_atomically(self.path / PROVENANCE, data, run=self.path)
+        self.provenance = read_json(self.path / PROVENANCE, read_provenance)
+
+    @property
+    def sessions(self) -> tuple[Mapping[str, Any], ...]:
+        """Who computed the records, in the order of time; none for runs that did not record it."""
+        return tuple(self.provenance.get(SESSIONS, ()))
+
+    def strangers(self) -> tuple[str, ...]:
+        """Name the parts that were computed by nobody whom `sessions` knows, once `check` has read them.
+
+        Runs of format 1 and 2 cannot tell.
+        """
+        if self.format < 3:
+            return ()
+        # a session adds when it was recorded, a part whether its answers are those of earlier ones
+        known = [_without(each, "recorded") for each in self.sessions]
+        return tuple(
+            str(path) for path, by in self._parts.computed_by() if by and _without(by, RELABELLED) not in known
+        )
+
     # -- the seal
 
     @property
     def digest(self) -> str:
         """The SHA-256 of the whole run, the page apart; "" while it is not complete, and for formats 1 and 2."""
-        return digest_of(self.path)
+        return digest_of(self.path) if self.format > 2 else ""
 
     def unseal(self) -> None:
         """Take the seal away before anything changes. Hold the lock."""
-        (self.path / SEAL).unlink(missing_ok=True)
+        if (self.path / SEAL).is_file():
+            (self.path / SEAL).unlink(missing_ok=True)
 
     def seal(self, *, probes: Iterable[str], stages: Iterable[StageKey]) -> None:
         """Write the checksums of all that belongs to a complete run of these audits. Hold the lock."""
@@ -257,7 +284,12 @@ class RunFolder:
         return not any(self._folder(key).glob("*.parquet"))
 
     def writer(
-        self, key: StageKey, *, flush_seconds: float = FLUSH_SECONDS, max_rows: int = MAX_ROWS
+        self,
+        key: StageKey,
+        *,
+        by: Callable[[], Mapping[str, Any]] | None = None,
+        flush_seconds: float = FLUSH_SECONDS,
+        max_rows: int = MAX_ROWS,
     ) -> RecordWriter:
         """Remove unfinished files, set damaged parts aside and open a stage for appending. Hold the lock."""
         folder = self._folder(key)
@@ -265,7 +297,13 @@ class RunFolder:
         remove_leftovers(folder)
         self._set_aside([folder])
         return RecordWriter(
-            folder, stage=key, run=self.path, run_id=self.run_id, flush_seconds=flush_seconds, max_rows=max_rows
+            folder,
+            stage=key,
+            run=self.path,
+            run_id=self.run_id,
+            by=by,
+            flush_seconds=flush_seconds,
+            max_rows=max_rows,
         )
 
     def column_names(self, key: StageKey) -> list[str]:
@@ -370,43 +408,16 @@ class RunFolder:
         return damaged
 
 
-@contextlib.contextmanager
-def _explain_creation(path: Path) -> Iterator[None]:
-    """Say of a run that cannot be begun what is wrong, and not that it could be resumed: there is nothing yet."""
-    try:
-        yield
-    except StoreError as error:
-        cause = error.__cause__
-        if not isinstance(cause, OSError):
-            raise
-        kind = DiskFullError if isinstance(error, DiskFullError) else InputError
-        raise kind(
-            f"no run can be begun in {path}: {cause.strerror or cause}; fix that, or name another place with --out"
-        ) from cause
-
-
-def refuse_occupied(path: Path) -> None:
-    """Raise InputError unless a run can be created here."""
-    if not path.exists() and not path.is_symlink():
-        return
-    if not path.is_dir():
-        raise InputError(f"{path} exists and is not a folder; give the name of a new folder for the run")
-    names = {entry.name for entry in path.iterdir() if not entry.name.startswith(TEMPORARY)}
-    if PROVENANCE in names:
-        raise InputError(
-            f"{path} already holds a run; continue it with `clinometer resume {path}`, or name a new folder"
-        )
-    # our lock but no provenance: creation was interrupted before anything was recorded
-    if names and not (LOCK in names and names <= {LOCK, SPEC, MODELS, INPUTS}):
-        raise InputError(f"{path} is not empty (it has {min(names)}); give the name of a new folder for the run")
-
-
 def _require_columns(key: StageKey, columns: Iterable[str], known: Iterable[str]) -> None:
     """Raise RecordsError for a column that no part has."""
     names = list(known)
     for name in columns:
         if name not in names:
             raise RecordsError(f"the records for {key} have no column {name!r}; {nearest(name, names)}")
+
+
+def _without(values: Mapping[str, Any], left_out: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != left_out}
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

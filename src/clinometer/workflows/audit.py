@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from clinometer import __version__
 from clinometer.engine import (
@@ -18,9 +19,10 @@ from clinometer.engine import (
     Silent,
     run_stage,
 )
-from clinometer.engine.provenance import describe_machine
+from clinometer.engine.provenance import describe_machine, describe_session, with_time
+from clinometer.errors import InputError
 from clinometer.models.protocols import Model
-from clinometer.probes.protocol import Plan, Probe, Stage
+from clinometer.probes.protocol import Plan, Probe, Stage, questions_version
 from clinometer.questions import items_of
 from clinometer.results import Run
 from clinometer.spec import dump_spec, with_folders
@@ -35,6 +37,7 @@ from clinometer.workflows.checks import (
 )
 from clinometer.workflows.plans import (
     RunRecords,
+    other_questions,
     plans_of,
     players_of,
     probes_of,
@@ -46,6 +49,8 @@ from clinometer.workflows.plans import (
 )
 from clinometer.workflows.pool import Execution, ModelPool
 from clinometer.workflows.report import report_run
+
+_ACCEPTED = "accepted_code_changes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,7 @@ class ResumeRequest:
 
     run: RunFolder
     trusted: tuple[str, ...] = ()
+    accept_code_change: bool = False  # go on though the code that answers is another by now
     models: Mapping[str, Model] = field(default_factory=dict)
     probes: tuple[Probe, ...] = ()
     execution: Execution = field(default_factory=Execution)
@@ -103,7 +109,11 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
     run = RunFolder.create(
         request.folder,
         spec=dump_spec(kept),
-        provenance={"key_version": KEY_VERSION, **describe_machine(seed=spec.seed)},
+        provenance={
+            "key_version": KEY_VERSION,
+            "questions": {name: questions_version(probe) for name, probe in probes.items()},
+            **describe_machine(seed=spec.seed, release=__version__),
+        },
         models=models,
         inputs=inputs,
     )
@@ -121,10 +131,19 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     spec = spec_of(run)
     probes = probes_of(spec, given=request.probes)
     check_spec(spec, probes)
+    for name, probe in probes.items():
+        if older := other_questions(run, probe):
+            raise InputError(f"{name} was {older}; complete the run with that release, or start a new one")
     with run.lock():
         for part in run.set_aside_damaged():
             progress.note(f"{part.path}: {part.reason}; set aside, its requests are asked again")
-        pool = ModelPool(spec, request.models, request.execution, trusted=request.trusted)
+        pool = ModelPool(
+            spec,
+            request.models,
+            request.execution,
+            trusted=request.trusted,
+            accept_code_change=request.accept_code_change,
+        )
         found = _Completion(run, spec, probes, pool, progress, None).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
     return Run(run, found)
@@ -154,6 +173,7 @@ class _Completion:
     pool: ModelPool
     progress: Progress
     first: FirstQuestions | None
+    session: dict[str, Any] | None = None
 
     def complete(self, cache_folder: Path | None) -> tuple[Findings, ...]:
         """Return what every probe concludes, in the order of the spec."""
@@ -165,7 +185,8 @@ class _Completion:
             for plan in plans[name]
         ]
         concluded: dict[str, Findings] = {}
-        cache = AnswerCache(cache_folder) if cache_folder else None
+        # a cache would hand the answers of changed code to other runs, under the identity of the old
+        cache = AnswerCache(cache_folder) if cache_folder and not self.pool.accepts_code_change else None
         try:
             while True:
                 for name, probe in self.probes.items():
@@ -211,8 +232,17 @@ class _Completion:
             worker=lambda: self.pool.worker(answering),
             cache=cache,
             progress=self.progress,
+            by=self._session,
         )
         self.progress.end()
+
+    def _session(self) -> Mapping[str, Any]:
+        """Say who computes. Asked when a part is about to be written; the first time, the run records it."""
+        if self.session is None or self.session.get(_ACCEPTED, {}) != self.pool.accepted:
+            described = describe_session(release=__version__, device=self.pool.device)
+            self.session = {**described, **({_ACCEPTED: dict(self.pool.accepted)} if self.pool.accepted else {})}
+            self.run.add_session(with_time(self.session))
+        return self.session
 
     def _items(self, probe: Probe, plan: Plan, stage: Stage) -> tuple[Iterator[Item], int]:
         """Return the items of a stage and how many they are; 0 where more than a window must be made to know."""

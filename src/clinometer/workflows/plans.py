@@ -16,7 +16,7 @@ from clinometer.limits import TEXT, read_limited
 from clinometer.models.load import capabilities_of
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
-from clinometer.probes.protocol import Plan, Probe
+from clinometer.probes.protocol import Plan, Probe, questions_version
 from clinometer.spec import build, parse_spec, with_files
 from clinometer.store import INPUTS, RunFolder, StageKey, empty_records
 from clinometer.types import AuditSpec, ModelInfo, ModelSpec
@@ -75,6 +75,17 @@ def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:
         for model in run.models
         if fits(probe, model)
     ]
+
+
+def other_questions(run: RunFolder, probe: Probe) -> str:
+    """Say that a run was asked by another version of an audit; "" where it was not, or did not record it."""
+    asked = run.provenance.get("questions", {}).get(probe.name)
+    now = questions_version(probe)
+    if asked is None or asked == now:
+        return ""
+    which = "an older" if isinstance(asked, int) and asked < now else "another"
+    release = run.provenance.get("packages", {}).get("clinometer", "unknown")
+    return f"asked by {which} version of the audit: version {asked}, by release {release}; here is version {now}"
 
 
 def stages_of(probes: Mapping[str, Probe], plans: Mapping[str, Sequence[Plan]]) -> list[StageKey]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ class ModelPool:
         execution: Execution,
         *,
         trusted: Collection[str] | None = None,
+        accept_code_change: bool = False,
     ) -> None:
         models = all_models(spec)
         self.labels = labels_of(models)  # those under audit first, then their assistants
@@ -60,6 +61,9 @@ class ModelPool:
         self._providers = Providers(GivenModels(given.values()))
         self._execution = execution
         self._factory = get_executor(execution.executor)
+        self.device = execution.device
+        self.accepted: dict[str, str] = {}  # models whose code changed, and how; the user goes on knowingly
+        self.accepts_code_change = accept_code_change
         self._trusted = trusted
         for name in trusted or ():
             known = {name for label, model in self._specs.items() for name in (label, model.name)}
@@ -98,6 +102,9 @@ class ModelPool:
                 self._require_trust(label)
                 _require_same(expected, identity_of(self._specs[label], providers=self._providers))
             model = self.get(label)
+            if self.accepts_code_change and expected.code != model.info.code:
+                self.accepted[label] = f"{expected.code} → {model.info.code}"
+            expected = replace(expected, code=model.info.code) if label in self.accepted else expected
             _require_same(expected, {field: getattr(model.info, field) for field in _MUST_STAY})
             if model.info.settings.keys() != expected.settings.keys():
                 raise _changed("settings", label)
@@ -153,9 +160,10 @@ def _require_same(expected: ModelInfo, found: Mapping[str, Any]) -> None:
 
 
 def _changed(field: str, label: str) -> ModelError:
+    knowingly = ", go on knowingly with --accept-code-change" if field == "code" else ""
     return ModelError(
         f"{_MUST_STAY[field]} of {label} changed since this run began; "
-        "put it back, or start a new run with `clinometer audit`"
+        f"put it back{knowingly}, or start a new run with `clinometer audit`"
     )
 
 

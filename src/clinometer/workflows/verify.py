@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clinometer import __version__
 from clinometer.engine import Checked, RequestIdentity, check_stage
+from clinometer.engine.provenance import DRAWING_LIBRARY, package_version
 from clinometer.errors import StoreError
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.questions import items_of
 from clinometer.store import SEAL, RunFolder, StageKey, changed_csvs, compare_findings
 from clinometer.types import Findings
 from clinometer.workflows.checks import check_spec
-from clinometer.workflows.plans import RunRecords, plans_of, probes_of, spec_of, stages_of
+from clinometer.workflows.plans import RunRecords, other_questions, plans_of, probes_of, spec_of, stages_of
 from clinometer.workflows.report import page_of
 
 
@@ -50,18 +51,29 @@ def run_verify(request: VerifyRequest) -> Verification:
     spec = spec_of(run)
     probes = probes_of(spec, given=request.probes)
     check_spec(spec, probes)
+    older = {name: text for name, probe in probes.items() if (text := other_questions(run, probe))}
     plans = {name: plans_of(probe, spec, run) for name, probe in probes.items()}
-    problems = [*files.missing, *_unasked(run, stages_of(probes, plans), probes)]
+    problems = [*files.missing]
+    problems += (f"{part}: computed by nobody whom provenance.json knows" for part in run.strangers())
     notes = [*files.notes]
     concluded: list[Findings] = []
     for name, probe in probes.items():
-        lacking = [lack for plan in plans[name] for lack in _lacking(probe, plan, run)]
-        if lacking:
+        checked = () if name in older else plans[name]
+        lacking = [lack for plan in checked for lack in _lacking(probe, plan, run)]
+        if lacking and (release := _release_before(run, name)):
+            older[name] = (
+                f"asked by an older version of the audit: by release {release}; of what is asked now, {lacking[0]}"
+            )
+        if name in older:
+            problems += (f"{name}: {hole}" for hole in _holes(run, name))
+            notes.append(f"{name}: {older[name]}; its findings were not recomputed")
+        elif lacking:
             problems += [f"{name}: {lack}" for lack in lacking]
             problems.append(f"{name}: run `clinometer resume {run.path}` to complete it")
         else:
             found = probe.findings(plans[name], RunRecords(run, name))
             concluded.append(replace(found, release=__version__))
+    problems += _unasked(run, stages_of(probes, plans), probes, older)
     records = sum(len(run.done(key)) for key in run.stages())
     wrong, untold = _compared(run, concluded)
     problems += wrong
@@ -107,10 +119,32 @@ def _check_files(run: RunFolder) -> _Files:
     )
 
 
-def _unasked(run: RunFolder, stages: Sequence[StageKey], probes: Mapping[str, Probe]) -> Iterator[str]:
+def _release_before(run: RunFolder, audit: str) -> str:
+    """Return which release completed an audit when versions of questions were not recorded yet; "": this one.
+
+    Where something is missing by today's questions, and another release concluded, that release asked fewer.
+    """
+    if run.format > 2 or audit not in run.concluded():
+        return ""
+    recorded = str(run.provenance.get("packages", {}).get("clinometer", "unknown"))
+    concluded = {found.probe: found.release for found in run.read_findings()}.get(audit) or recorded
+    return "" if concluded == __version__ else concluded
+
+
+def _holes(run: RunFolder, audit: str) -> Iterator[str]:
+    """Say where answers are missing among those of an older audit: indices are counted without gaps."""
+    for key in run.stages():
+        done = run.done(key)
+        if key.probe == audit and len(done) < done.size:
+            yield f"{key.model}, {key.stage}: {done.size - len(done):,} of {done.size:,} answers are missing"
+
+
+def _unasked(
+    run: RunFolder, stages: Sequence[StageKey], probes: Mapping[str, Probe], older: Collection[str]
+) -> Iterator[str]:
     """Name records and findings of audits, models and stages that the spec does not ask for."""
     for key in run.stages():
-        if key not in stages:
+        if key not in stages and key.probe not in older:
             yield f"{run.path}: there are records of {key}, which the spec does not ask for"
     for name in run.concluded():
         if name not in probes:
@@ -176,8 +210,13 @@ def _compare_page(run: RunFolder, probes: Mapping[str, Probe]) -> tuple[list[str
         return [f"{run.report_path} is missing; {again}"], []
     releases = {found.release for found in run.read_findings()}
     if releases != {__version__}:
-        by = ", ".join(sorted(releases - {"", __version__})) or "an earlier release"
-        return [], [f"{run.report_path} was drawn by release {by}, so it was not compared; {again}"]
-    if run.read_report() != page_of(run, probes=probes):
-        return [f"{run.report_path} is not the page that follows from this run; {again}"], []
-    return [], []
+        named = sorted(releases - {"", __version__})
+        by = f"release {', '.join(named)}" if named else "an earlier release"
+        return [], [f"{run.report_path} was drawn by {by}, so it was not compared; {again}"]
+    if run.read_report() == page_of(run, probes=probes):
+        return [], []
+    drawn, here = run.provenance.get("packages", {}).get(DRAWING_LIBRARY), package_version(DRAWING_LIBRARY)
+    if drawn != here:
+        with_ = f"was drawn with {DRAWING_LIBRARY} {drawn}, here is {here}"
+        return [], [f"{run.report_path} {with_}, so it was not compared; {again}"]
+    return [f"{run.report_path} is not the page that follows from this run; {again}"], []

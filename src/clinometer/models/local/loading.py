@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,8 @@ from transformers import AutoTokenizer
 from transformers.utils import logging
 
 from clinometer.errors import ModelError, nearest, reason
+from clinometer.models.code import code_checksum
 from clinometer.models.files import (
-    checksum,
     has_vocabulary,
     identifying_settings,
     tokenizer_checksum,
@@ -26,7 +25,7 @@ from clinometer.models.files import (
 )
 from clinometer.models.local.fitting import require_fitting_size
 from clinometer.models.local.text import window_of
-from clinometer.models.providers.local import CAPABILITIES, ModelSource
+from clinometer.models.providers.local import ADAPTERS, CAPABILITIES, ModelSource
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -146,22 +145,12 @@ def describe(
         weights=weights_checksum(source.folder),
         tokenizer=tokenizer_checksum(source.folder),
         dtype=str(dtype).removeprefix("torch."),
-        code=code_checksum(),
+        code=code_checksum(ADAPTERS[kind][0]),
         parameters=parameters,
         window=window,
         settings={**identifying_settings(source.folder, own_code=source.own_code), **(settings or {})},
         tuning=tuning_of(source.folder),
     )
-
-
-@functools.cache
-def code_checksum() -> str:
-    """Return the SHA-256 of the source that answers for a local model: other adapters may answer otherwise.
-
-    That is every Python file in this folder and below. Which provider opened the model does not matter.
-    """
-    here = Path(__file__).parent
-    return checksum(*sorted(here.rglob("*.py")), below=here)
 
 
 def torch_dtype(dtype: Dtype, device: torch.device) -> torch.dtype:

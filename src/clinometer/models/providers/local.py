@@ -40,7 +40,7 @@ _PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 # The adapter of each kind, in the room `local`, and what it can be asked.
-_ADAPTERS: dict[ModelKind, tuple[str, str]] = {
+ADAPTERS: dict[ModelKind, tuple[str, str]] = {
     "masked": ("masked", "MaskedModel"),
     "permuted": ("masked", "PermutedModel"),
     "causal": ("causal", "CausalModel"),
@@ -206,7 +206,7 @@ def kind_of(source: ModelSource) -> ModelKind:
 
 
 def _load_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.device) -> Model:
-    module, adapter = _ADAPTERS[kind_of(source)]
+    module, adapter = ADAPTERS[kind_of(source)]
     room = importlib.import_module(f"clinometer.models.local.{module}")
     model: Model = getattr(room, adapter).load(source, spec, device)
     return model

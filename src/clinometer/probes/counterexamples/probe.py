@@ -30,6 +30,7 @@ class Counterexamples:
     """Gendered words at "The [MASK] works as a nurse.", alone and after nine kinds of knowledge."""
 
     name: str = "counterexamples"
+    questions_version: int = 2
     title: str = "Gendered words for occupations, and what counterexamples do to them"
     question: str = (
         "Which gender does the model expect in an occupation, and does a sentence of knowledge before the prompt "

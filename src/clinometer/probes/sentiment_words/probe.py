@@ -39,6 +39,7 @@ class SentimentWords:
     """Words at "review It was [MASK]" (association), and labels of "review word word … It was [MASK]" (shift)."""
 
     name: str = "sentiment_words"
+    questions_version: int = 2
     title: str = "Sentiment that the model sees in neutral words"
     question: str = (
         "Which words that people call neutral does the model expect after positive or after negative reviews, and "
