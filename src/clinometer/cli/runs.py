@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 def resume(
     run: RunArgument,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where the folder of a model is, if it was moved or the run came from elsewhere; repeatable.",
+            metavar="NAME=FOLDER",
+            show_default=False,
+        ),
+    ] = None,
     device: DeviceOption = "auto",
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
@@ -47,6 +55,7 @@ def resume(
         execution=execution,
         trusted=tuple(trust_remote_code or ()),
         accept_code_change=accept_code_change,
+        places=_places(model or []),
     )
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
@@ -85,6 +94,18 @@ def report(
 
         for path in save_figures(folder, figures):
             show(path)
+
+
+def _places(given: list[str]) -> dict[str, str]:
+    from clinometer.errors import SpecError
+
+    places = {}
+    for each in given:
+        label, equals, place = each.rpartition("=")
+        if not equals or not label or not Path(place).is_dir():
+            raise SpecError(f"--model {each!r}: expected NAME=FOLDER, with the name of a model of the run")
+        places[label] = place
+    return places
 
 
 def _opened(run: Path) -> RunFolder:

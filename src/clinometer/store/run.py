@@ -14,6 +14,7 @@ run.lock          who is working on it
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import secrets
@@ -27,6 +28,7 @@ import polars as pl
 
 from clinometer.errors import InputError, RecordsError, StoreError, nearest
 from clinometer.store.atomic import (
+    TEMPORARY,
     make_folder,
     read_json,
     remove_leftovers,
@@ -41,6 +43,7 @@ from clinometer.store.documents import (
     INPUTS,
     LOCK,
     MODELS,
+    PLACES,
     PROVENANCE,
     REPORT,
     SESSIONS,
@@ -96,10 +99,12 @@ class RunFolder:
         provenance: Mapping[str, Any],
         models: RunModels | Sequence[ModelInfo],
         inputs: Mapping[str, bytes] | None = None,
+        places: Mapping[str, str] | None = None,
     ) -> RunFolder:
         """Start a run in a new or empty folder; raise InputError for any other, and leave it alone.
 
-        `inputs` are files by name; the spec refers to them as `inputs/<name>`.
+        `inputs` are files by name; the spec refers to them as `inputs/<name>`. `places` are the folders of models
+        on this machine: kept beside the run, and no part of it.
         """
         path = Path(path)
         if not isinstance(models, RunModels):
@@ -123,6 +128,8 @@ class RunFolder:
             documents = {SPEC: spec.encode(), **kept, MODELS: to_json(models)}
             for name, data in documents.items():
                 write_atomically(path / name, data, run=path)
+            if places:
+                write_atomically(path / PLACES, to_json(places), run=path)
             write_atomically(path / PROVENANCE, to_bytes(with_checksums(identified, documents)), run=path)
         return cls.open(path)
 

@@ -220,6 +220,11 @@ def _folder_of(spec: ModelSpec) -> Path:
         return folder
     if folder.is_file():
         raise ModelError(f"{spec.name!r} is a file; give the folder that holds config.json and model.safetensors")
+    if spec.name.startswith("folder:"):  # of a run that was made elsewhere
+        label = spec.name.removeprefix("folder:")
+        raise ModelError(
+            f"the run does not say where the folder of {label!r} is here; say so with --model {label}=FOLDER"
+        )
     if not _HUB_ID.fullmatch(spec.name) or spec.name.startswith("."):
         raise ModelError(
             f"no model {spec.name!r}: there is no such folder; give a folder, a hub id such as"
