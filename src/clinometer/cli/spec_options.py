@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from clinometer.errors import SpecError, nearest
+from clinometer.limits import parse_toml
 from clinometer.types import AuditSpec, Dtype, ModelSpec
 
 
@@ -138,6 +138,6 @@ def parse_label_maps(given: Sequence[str], models: Sequence[str]) -> dict[str, d
 def _toml_value(text: str) -> Any:
     """Read a value as TOML does; a bare word is a string."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}")["value"]
+    except ValueError:
         return text

@@ -14,6 +14,7 @@ run.lock          who is working on it
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import secrets
@@ -28,6 +29,7 @@ import pyarrow as pa
 
 from clinometer.errors import InputError, RecordsError, StoreError, nearest
 from clinometer.store.atomic import (
+    TEMPORARY,
     make_folder,
     read_json,
     remove_leftovers,
@@ -42,6 +44,7 @@ from clinometer.store.documents import (
     INPUTS,
     LOCK,
     MODELS,
+    PLACES,
     PROVENANCE,
     REPORT,
     SESSIONS,
@@ -98,10 +101,12 @@ class RunFolder:
         provenance: Mapping[str, Any],
         models: RunModels | Sequence[ModelInfo],
         inputs: Mapping[str, bytes] | None = None,
+        places: Mapping[str, str] | None = None,
     ) -> RunFolder:
         """Start a run in a new or empty folder; raise InputError for any other, and leave it alone.
 
-        `inputs` are files by name; the spec refers to them as `inputs/<name>`.
+        `inputs` are files by name; the spec refers to them as `inputs/<name>`. `places` are the folders of models
+        on this machine: kept beside the run, and no part of it.
         """
         path = Path(path)
         if not isinstance(models, RunModels):
@@ -125,6 +130,8 @@ class RunFolder:
             documents = {SPEC: spec.encode(), **kept, MODELS: to_json(models)}
             for name, data in documents.items():
                 write_atomically(path / name, data, run=path)
+            if places:
+                write_atomically(path / PLACES, to_json(places), run=path)
             write_atomically(path / PROVENANCE, to_bytes(with_checksums(identified, documents)), run=path)
         return cls.open(path)
 
@@ -164,6 +171,17 @@ class RunFolder:
         """
         require_plain(self.path)
         return hold_lock(self.path / LOCK)
+
+    def clear_leftovers(self) -> None:
+        """Remove unfinished files that a killed process left, unless another one is working on the run."""
+        folders = [self.path, *(self.path / "findings").glob("*"), *self._parts.folders()]
+        leftovers = [folder for folder in folders if any(folder.glob(TEMPORARY + "*"))]
+        # nothing is written into a run without any; where the folder may not be written, they stay
+        with contextlib.suppress(StoreError, OSError):
+            if leftovers:
+                with self.lock():
+                    for folder in leftovers:
+                        remove_leftovers(folder)
 
     # -- documents
 
@@ -269,6 +287,10 @@ class RunFolder:
     def done(self, key: StageKey) -> Done:
         """Return which items of a stage are recorded; damaged parts are skipped and listed."""
         return Done(self._parts.parts(self._folder(key)))
+
+    def is_empty(self, key: StageKey) -> bool:
+        """Tell whether a stage has no part at all, damaged ones included."""
+        return not any(self._folder(key).glob("*.parquet"))
 
     def writer(
         self,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clinometer.store.atomic import write_atomically
-from clinometer.store.documents import INPUTS, LOCK, REPORT
+from clinometer.store.documents import INPUTS, LOCK, PLACES, REPORT
 from clinometer.store.inside import plain_files, read_plain
 
 SEAL = "run.sha256"
@@ -67,7 +67,7 @@ def check_seal(run: Path, *, documents: Collection[str], known: Callable[[str], 
         missing[LOCK] = f"{run / LOCK} is missing; an empty file will do"
     elif not _PROCESS.fullmatch(read_plain(run / LOCK)):
         wrong[LOCK] = f"{run / LOCK} holds something else than the number of a process; empty it"
-    ours = {*listed, *wrong, LOCK, REPORT, SEAL}
+    ours = {*listed, *wrong, LOCK, REPORT, SEAL, PLACES}
     others = tuple(path for path in found if path not in ours and not path.startswith(".tmp-"))
     return Sealed(wrong=wrong, missing=missing, others=others)
 

@@ -18,8 +18,8 @@ import polars as pl
 
 from clinometer.data import Attribute, Value, fill_template, load_attribute, read_attribute, read_csv, read_text
 from clinometer.data.continuation import continuation_messages, load_continuation, read_continuation
-from clinometer.data.files import unescaped
 from clinometer.errors import DataError, nearest
+from clinometer.plain import unescaped
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.kit.chat import DECLINES, without_thoughts
 from clinometer.probes.protocol import Plan, Records, Stage

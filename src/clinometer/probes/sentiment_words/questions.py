@@ -214,7 +214,7 @@ def association_prompts(plan: Plan, records: Records) -> Iterator[Item]:
     The review is the context: if both are longer than the model's window, only the review is cut.
     """
     words = choose_words(plan, records)
-    reviews = reviews_of(plan)
+    reviews = reviews_of(plan) if words.asked else ()  # a model without any listed word is not asked
     for template in templates_of(plan):
         for number, review in enumerate(reviews):
             tags = {"template": template, "review": number, "label": review.label, "source": review.source}
