@@ -9,7 +9,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import TypeVar
 
@@ -19,6 +19,8 @@ import polars as pl
 from clinometer.data import Attribute, Value, fill_template, load_attribute, read_attribute, read_csv, read_text
 from clinometer.data.continuation import continuation_messages, load_continuation, read_continuation
 from clinometer.data.files import unescaped
+from clinometer.data.own_prompts import read_prompts, with_templates
+from clinometer.data.substitution import counterfactual
 from clinometer.errors import DataError, nearest
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.kit.chat import DECLINES, without_thoughts
@@ -82,6 +84,7 @@ class AskedAttribute:
     attribute: Attribute  # with the values and templates that are asked
     whole: Attribute  # with all that its file has
     first: int
+    found: Mapping[str, str] = field(default_factory=dict)  # a plain prompt -> the value that is in it
 
     @property
     def name(self) -> str:
@@ -109,9 +112,15 @@ class AskedAttribute:
         """Its prefixes, template by template."""
         cells = [(template, value) for template in self.attribute.templates for value in self.attribute.values]
         return tuple(
-            Prefix(number=number, template=template, value=value, text=fill_template(template, value))
+            Prefix(number=number, template=template, value=value, text=self._text(template, value))
             for number, (template, value) in zip(self.numbers, cells, strict=True)
         )
+
+
+    def _text(self, template: str, value: Value) -> str:
+        if template in self.found:
+            return counterfactual(template, self.attribute, self.found[template], value.text)
+        return fill_template(template, value)
 
 
 def asked_attributes(options: Options, *, seed: int) -> tuple[AskedAttribute, ...]:
@@ -125,6 +134,18 @@ def asked_attributes(options: Options, *, seed: int) -> tuple[AskedAttribute, ..
                 "give it another one, or leave that out of `attributes`"
             )
         whole.append(own)
+    exchanged: dict[str, Mapping[str, str]] = {}
+    if options.prompts_file:
+        prompts = read_prompts(options.prompts_file, lists=options.sensitive)
+        # prompts without a field ask about the lists that were found in them, and about nothing else
+        whole = [with_templates(each, prompts.templates, file=options.prompts_file) for each in whole]
+        whole = (whole if prompts.templates else []) + [each.attribute for each in prompts.found]
+        exchanged = {each.attribute.name: each.found for each in prompts.found}
+        if not whole:
+            raise DataError(
+                f"'{options.prompts_file}': the prompts have a field {{value}}, but no attribute is asked; name one "
+                "in `attributes`, or give attribute_file"
+            )
     found: list[AskedAttribute] = []
     for each in whole:
         order = _shuffled(range(len(each.templates)), seed=seed, what=f"{each.name} templates")
@@ -134,7 +155,9 @@ def asked_attributes(options: Options, *, seed: int) -> tuple[AskedAttribute, ..
             templates=tuple(each.templates[at] for at in sorted(order[: options.max_templates or None])),
         )
         first = found[-1].numbers.stop if found else 0
-        found.append(AskedAttribute(attribute=limited, whole=each, first=first))
+        found.append(
+            AskedAttribute(attribute=limited, whole=each, first=first, found=exchanged.get(each.name, {}))
+        )
     return tuple(found)
 
 
