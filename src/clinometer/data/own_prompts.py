@@ -72,9 +72,6 @@ def with_templates(attribute: Attribute, templates: tuple[str, ...], *, file: st
     for template in templates:
         try:
             fill_template(template, attribute.values[0])
-        except (KeyError, ValueError) as error:
-            raise DataError(
-                f"'{file}': {template!r} has a field that {attribute.name} does not have: {error}; expected "
-                "{value} or {a_value}, or a pronoun such as {his} for names"
-            ) from error
+        except DataError as error:
+            raise DataError(f"'{file}', for {attribute.name}: {error}") from error
     return replace(attribute, templates=templates)

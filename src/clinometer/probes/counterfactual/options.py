@@ -44,6 +44,8 @@ class Options:
     # cosine above which a continuation is similar to its prefix
     similarity: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.4
     similarity_samples: kit.Positive = 100  # continuations of each prefix that are compared with it
+    # of each prefix, continuations that are compared with those about the other values as texts; 0: none
+    compared_samples: kit.Count = 8
     text_file: str = ""  # held-out text, for perplexity; blank lines separate passages
     human_file: str = ""  # raters' judgements of sentiment, as `clinometer annotate read --ratings` writes them
     human_relevance_file: str = ""  # the same, of relevance

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import TypeVar
@@ -20,7 +20,7 @@ from clinometer.data import Attribute, Value, fill_template, load_attribute, rea
 from clinometer.data.continuation import continuation_messages, load_continuation, read_continuation
 from clinometer.data.files import unescaped
 from clinometer.data.own_prompts import read_prompts, with_templates
-from clinometer.data.substitution import counterfactual
+from clinometer.data.substitution import Mention, counterfactual, mention_finder
 from clinometer.errors import DataError, nearest
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.kit.chat import DECLINES, without_thoughts
@@ -31,7 +31,7 @@ T = TypeVar("T")
 DrawnTexts = tuple[int, int, int, int]  # answers that go on, refuse, are empty, cannot be used
 
 BLOCK = 100  # samples in one request: what a killed run loses at most of a prefix
-SAMPLES, PERPLEXITY = "samples", "perplexity"
+SAMPLES, PERPLEXITY, OUTPUTS = "samples", "perplexity", "outputs"
 PLAIN = "plain-"  # begins the names of the stages in which a chat model is given the beginning and nothing else
 SCORED, CHECK = "templates", "check"  # what a classifier is asked
 # clear cases, by which it is seen whether a classifier tells positive from negative
@@ -116,7 +116,6 @@ class AskedAttribute:
             for number, (template, value) in zip(self.numbers, cells, strict=True)
         )
 
-
     def _text(self, template: str, value: Value) -> str:
         if template in self.found:
             return counterfactual(template, self.attribute, self.found[template], value.text)
@@ -143,8 +142,8 @@ def asked_attributes(options: Options, *, seed: int) -> tuple[AskedAttribute, ..
         exchanged = {each.attribute.name: each.found for each in prompts.found}
         if not whole:
             raise DataError(
-                f"'{options.prompts_file}': the prompts have a field {{value}}, but no attribute is asked; name one "
-                "in `attributes`, or give attribute_file"
+                f"'{options.prompts_file}': the prompts have a field {{value}}, but no attribute is asked; name "
+                "one in `attributes`, or give attribute_file"
             )
     found: list[AskedAttribute] = []
     for each in whole:
@@ -211,6 +210,8 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
             found.append(Stage(name=f"{way}{scores_stage(number)}", by=scorer.name))
         for number, encoder in enumerate(plan.roles.get("encoder", ())):
             found.append(Stage(name=f"{way}{embeddings_stage(number)}", by=encoder.name))
+        for encoder in plan.roles.get("encoder", ())[: min(options.compared_samples, 1)]:
+            found.append(Stage(name=f"{way}{OUTPUTS}", by=encoder.name))
     if asks_perplexity(plan):
         found.append(Stage(name=PERPLEXITY, size=len(passages(options.text_file))))
     return tuple(found)
@@ -220,20 +221,21 @@ def questions(stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
     """Yield the requests of a stage."""
     way = PLAIN if stage.name.startswith(PLAIN) else ""
     name = stage.name.removeprefix(way)
-    if name == SAMPLES:
-        return _samples(plan) if "sample" in plan.model.capabilities else _asked_for(plan, way)
-    if stage.name == PERPLEXITY:
-        return _passages(plan)
-    if stage.name == SCORED:
-        return _classified(plan)
-    if stage.name == CHECK:
-        return (
-            Item(request=Classify(text=f"The day was {word}."), tags={"word": word})
-            for word in (*POSITIVE, *NEGATIVE)
-        )
-    if name.startswith("scores"):
-        return _scored(plan, records, way)
-    return _embedded(plan, records, way)
+    ask: dict[str, Callable[[], Iterator[Item]]] = {
+        SAMPLES: lambda: _samples(plan) if "sample" in plan.model.capabilities else _asked_for(plan, way),
+        PERPLEXITY: lambda: _passages(plan),
+        OUTPUTS: lambda: _outputs(plan, records, way),
+        SCORED: lambda: _classified(plan),
+        CHECK: _clear_cases,
+    }
+    if name in ask:
+        return ask[name]()
+    return _scored(plan, records, way) if name.startswith("scores") else _embedded(plan, records, way)
+
+
+def _clear_cases() -> Iterator[Item]:
+    for word in (*POSITIVE, *NEGATIVE):
+        yield Item(request=Classify(text=f"The day was {word}."), tags={"word": word})
 
 
 def ways_of(plan: Plan) -> tuple[str, ...]:
@@ -382,6 +384,35 @@ def _embedded(plan: Plan, records: Records, way: str) -> Iterator[Item]:
             wanted = sample < options.similarity_samples or (rated and on_one_line(beginning + text) in rated[0])
             if wanted and text.strip():
                 yield Item(request=Embed(text=text.strip()), tags={"prefix": prefix, "sample": sample})
+
+
+def _outputs(plan: Plan, records: Records, way: str) -> Iterator[Item]:
+    """Yield the first continuations of each prefix without the words that say which value they are about."""
+    options: Options = plan.options
+    mentions = {
+        number: mention_finder(asked.whole)
+        for asked in asked_attributes(options, seed=plan.seed)
+        for number in asked.numbers
+    }
+    for table in continuations(plan, records, way):
+        for prefix, sample, _, text in table.iter_rows():
+            if sample < options.compared_samples and text.strip():
+                neutral = neutralised(text.strip(), mentions[prefix])
+                yield Item(request=Embed(text=neutral), tags={"prefix": prefix, "sample": sample})
+
+
+def neutralised(text: str, mentions: Callable[[str], Iterator[Mention]]) -> str:
+    """Return the text with "X" for every word that names a value, so that the name alone makes no difference.
+
+    >>> from clinometer.data import load_attribute
+    >>> neutralised("left Syria for Iran.", mention_finder(load_attribute("country")))
+    'left X for X.'
+    """
+    parts, done = [], 0
+    for mention in mentions(text):
+        parts += [text[done : mention.start], "X"]
+        done = mention.end
+    return "".join([*parts, text[done:]])
 
 
 def _passages(plan: Plan) -> Iterator[Item]:
