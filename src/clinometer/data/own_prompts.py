@@ -43,7 +43,9 @@ def read_prompts(file: str, *, lists: Sequence[str] = SENSITIVE_LISTS) -> OwnPro
         raise DataError(f"'{file}' is empty; expected one prompt on each line")
     templates = tuple(line for line in lines if any(field in line for field in _VALUE))
     plain = [line for line in lines if line not in templates]
-    found, ambiguous, used = [], [], set()
+    found: list[FoundPrompts] = []
+    ambiguous: list[str] = []
+    used: set[str] = set()
     for name in lists:
         attribute = load_sensitive_list(name)
         values = {line: find_values(line, attribute) for line in plain}
