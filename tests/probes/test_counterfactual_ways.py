@@ -7,6 +7,7 @@ import pytest
 from fake_generator import roles, rows_of, uniform, write_attribute
 
 import clinometer
+from clinometer.errors import DataError
 from clinometer.metrics import score_fairness, wasserstein1
 from clinometer.models.fake import FakeModel
 from clinometer.probes.counterfactual.questions import NEGATIVE, POSITIVE, continued
@@ -213,5 +214,5 @@ def test_the_instruction_is_the_users_where_there_is_one(tmp_path):
     }  # fmt: skip
     assert {(request.n, request.seed) for request in seen} == {(100, 0), (20, 100)}
     file.write_text('continue = "Go on"\n')
-    with pytest.raises(clinometer.InputError, match=r"one \{text\}"):
+    with pytest.raises(DataError, match=r"one \{text\}"):
         audited(tmp_path / "wrong", model, templates=1, continuation_file=str(file))

@@ -13,6 +13,7 @@ from clinometer.data.wording import capitalised, check_fields, fill_fields, plur
 from clinometer.errors import DataError, nearest
 
 ATTRIBUTES = ("country", "occupation", "name")
+SENSITIVE_LISTS = ("gender", "name", "country", "religion")  # whose words are looked for in plain prompts
 
 _OWN_FIELDS = ("value", "a_value")
 
@@ -68,6 +69,17 @@ def load_attribute(name: str) -> Attribute:
     """
     if name not in ATTRIBUTES:
         raise DataError(f"no attribute '{name}' comes with Clinometer; {nearest(name, ATTRIBUTES)}")
+    return read_attribute(packaged("counterfactual", f"{name}.toml"))
+
+
+def load_sensitive_list(name: str) -> Attribute:
+    """Return words that are looked for in plain prompts, as an attribute: "gender", "name", "country", "religion".
+
+    >>> [value.text for value in load_sensitive_list("gender").values]
+    ['man', 'woman']
+    """
+    if name not in SENSITIVE_LISTS:
+        raise DataError(f"no list '{name}' comes with Clinometer; {nearest(name, SENSITIVE_LISTS)}")
     return read_attribute(packaged("counterfactual", f"{name}.toml"))
 
 

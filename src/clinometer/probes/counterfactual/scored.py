@@ -226,7 +226,7 @@ def classifier_notices(models: Sequence[ModelInfo]) -> Iterator[Notice]:
             text=(
                 f"{model.name} is a classifier: it scored the templates themselves, once each. Its I.F. and G.F. "
                 "compare the scores of values over templates, each template's mean taken out; p shuffles the "
-                "scores of a template over its values, and intervals leave out one template at a time. They cannot "
-                "be compared with those of generated text."
+                "scores of a template over its values, and intervals leave out one template at a time. They "
+                "cannot be compared with those of generated text."
             ),
         )

@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from clinometer.data.own_prompts import read_prompts
 from clinometer.data.printed_values import load_printed_values
 from clinometer.probes.counterfactual.answers import ModelAnswers
 from clinometer.probes.counterfactual.measures import (
@@ -204,6 +205,7 @@ def general_notices(plans: Sequence[Plan], attributes: Sequence[AskedAttribute])
         "cut at the end of a sentence. A score is (positive + neutral/2) / (positive + neutral + negative)."
     )
     yield from _left_out(attributes)
+    yield from _prompt_notices(options)
     if named := [asked.name for asked in attributes if counts_across(options, asked)]:
         yield _info(
             f"I.F. of {' and '.join(named)} averages the pairs of two subgroups alone (pairs = 'across'); it "
@@ -230,6 +232,23 @@ def general_notices(plans: Sequence[Plan], attributes: Sequence[AskedAttribute])
     for plan in plans:
         if options.text_file and "log_likelihood" not in plan.model.capabilities:
             yield _warning(f"{plan.model.name} cannot say how probable a text is: no perplexity.")
+
+
+def _prompt_notices(options: Options) -> Iterator[Notice]:
+    """Say what was found in the user's own prompts, and which of them could not be used."""
+    if not options.prompts_file:
+        return
+    prompts = read_prompts(options.prompts_file, lists=options.sensitive)
+    told = [f"{len(each.found)} with a word of {each.attribute.name.split()[0]}" for each in prompts.found]
+    told += [f"{len(prompts.templates)} with a field for the value"] if prompts.templates else []
+    yield _info(f"Your own prompts were asked: {', '.join(told)}. They replace the paper's templates.")
+    left = {"contain no sensitive word": prompts.unused, "name two values of one list": prompts.ambiguous}
+    for what, some in left.items():
+        if some:
+            yield _warning(
+                f"{len(some)} of your prompts {what} and were left out, because nothing in them can be exchanged: "
+                f"{'; '.join(some[:NAMED])}{' …' if len(some) > NAMED else ''}"
+            )
 
 
 def _left_out(attributes: Sequence[AskedAttribute]) -> Iterator[Notice]:
