@@ -9,7 +9,7 @@ CSV with `name,category`, and perhaps `plural`, `singular`, `verb` (be or have),
 
 The stereotypes audit asks about the plural ("nurses", "deaf people", "people who have depression"), the stigma
 audit about someone who "is a nurse", "is deaf", "has depression", and the counterfactual audit about "a nurse", "a
-deaf person", "a person who has depression", by `subgroup` (`data.attributes.read_attribute` reads such a file). What
+deaf person", "a person who has depression", by `subgroup` (`data.attributes.read_attribute` reads the file). What
 the file leaves out is derived from the name; `derived_forms` lists it for a look.
 """
 
