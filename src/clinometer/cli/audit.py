@@ -69,6 +69,14 @@ def audit(
         str | None,
         typer.Option(help="sentiment_words: neutral words (MPQA .tff, or CSV word,label).", show_default=False),
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="stereotypes, stigma, counterfactual: your own groups of people (CSV name,category and perhaps "
+            "plural, singular, verb, subgroup, article).",
+            show_default=False,
+        ),
+    ] = None,
     scorer: Annotated[
         list[str] | None,
         typer.Option(help="counterfactual: a classifier that scores the texts; at least two.", show_default=False),
@@ -118,6 +126,7 @@ def audit(
         "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
         "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
+        "--groups": groups,
         "--scorer": scorer, "--encoder": encoder, "--as": as_, "--label-map": label_map,
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
@@ -128,7 +137,7 @@ def audit(
     from clinometer.cli.spec_options import require_trust, spec_from_options
     from clinometer.spec import read_spec
     from clinometer.workflows import AuditRequest, Execution, run_audit
-    from clinometer.workflows.specs import default_models, new_run_folder
+    from clinometer.workflows.specs import default_models, new_run_folder, with_groups
 
     if spec is not None:
         wanted = read_spec(spec)
@@ -154,6 +163,7 @@ def audit(
             trusted=trust_remote_code or [],
             ways=as_ or [],
         )
+        wanted = with_groups(wanted, groups) if groups else wanted
 
     place = out if out is not None else new_run_folder(wanted)
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)

@@ -340,6 +340,8 @@ def _other_ways(answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
 
 
 def _left_out(options: Options) -> Iterator[Notice]:
+    if forms := options.derived_forms():
+        yield Notice(level="info", text=f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
     if groups := options.unasked_groups():
         named = ", ".join(group.name for group in groups[:3])
         kind = "countries" if groups[0].kind == "country" else "people"

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from clinometer.data.people import as_condition, derived_forms, read_people
 from clinometer.data.stigma_data import (
     Condition,
     Prompts,
@@ -31,6 +32,7 @@ class Options:
     """What the stigma audit asks about, in which words, and how it reads the answers."""
 
     conditions_file: str = ""  # CSV name,verb,singular,stigmatized[,…]: replaces the built-in conditions
+    groups_file: str = ""  # CSV name,category[,…] (data/people.py): asks about these groups instead
     wording: Literal["ours", "published"] = "ours"  # "published" reads the authors' two files:
     published_stigma_file: str = ""
     published_other_file: str = ""
@@ -58,6 +60,9 @@ class Options:
         if self.wording == "published" and self.conditions_file:
             hint = 'leave it out, or leave out wording = "published"'
             raise wrong_option("stigma", "conditions_file", self.conditions_file, hint)
+        if self.groups_file and (self.conditions_file or self.wording == "published"):
+            hint = "leave it out, or leave out conditions_file and wording: it replaces the conditions"
+            raise wrong_option("stigma", "groups_file", self.groups_file, hint)
         if self.prompts_file and self.choosing == "published":
             raise wrong_option(
                 "stigma", "choosing", self.choosing, "leave it out: prompts_file has its own templates"
@@ -72,9 +77,20 @@ class Options:
         """Return the conditions to ask about: the user's, the authors', or those built in."""
         if self.conditions_file:
             return read_conditions(self.conditions_file)
+        if self.groups_file:
+            asked = tuple(map(as_condition, read_people(self.groups_file)))
+            if all(each.stigmatized for each in asked):  # nobody to compare them with: those built in
+                names = {each.name.lower() for each in asked}
+                others = [each for each in load_conditions() if not each.stigmatized]
+                asked += tuple(each for each in others if each.condition.lower() not in names)
+            return asked
         if self.wording == "published":
             return read_published_conditions(self.published_stigma_file, self.published_other_file)
         return load_conditions()
+
+    def derived_forms(self) -> tuple[str, ...]:
+        """Return what was derived of the user's groups, for a look."""
+        return derived_forms(read_people(self.groups_file)) if self.groups_file else ()
 
     def every_prompt(self) -> Prompts:
         """Return the sentences of all templates and social distances, in the chosen wording."""

@@ -278,7 +278,9 @@ def notices(
 ) -> Iterator[Notice]:
     """Yield what holds for all models, then what holds for each."""
     options: Options = plans[0].options
-    yield from _sizes(Roster(wordings=options.chosen_conditions()))
+    yield from _sizes(Roster(wordings=options.chosen_conditions()), ours=not options.groups_file)
+    if forms := options.derived_forms():
+        yield _info(f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
     yield from tuned_notices([plan.model for plan in plans])
     tuned = [found.model for found in attitudes if found.tuned]
     if tuned and attitudes[0].model == ALL_MASKED:
@@ -314,12 +316,12 @@ def notices(
         yield _warning("The correlation cannot be computed: one of its two measures is the same everywhere.")
 
 
-def _sizes(roster: Roster) -> Iterator[Notice]:
+def _sizes(roster: Roster, *, ours: bool) -> Iterator[Notice]:
     counts = {group: int(members.sum()) for group, members in roster.members().items()}
     yield _info(
         f"{counts[STIGMATIZED]} stigmatized and {counts[OTHER]} other conditions, in {len(roster.wordings)} "
-        "wordings. They were listed for the United States; the results hold for these conditions and these "
-        "sentences."
+        f"wordings. {'They were listed for the United States; the' if ours else 'The'} results hold for these "
+        "conditions and these sentences."
     )
     for group, count in counts.items():
         if count < FEWEST:
