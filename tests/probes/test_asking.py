@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fake_records import fake_model
 
 from clinometer.data import comparability
 from clinometer.data.comparability import load_comparisons
@@ -22,7 +23,6 @@ from clinometer.probes.kit.asking import (
     comparable,
     way_of,
 )
-from tests.probes.fake_records import fake_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "asking.md"
 NAMES = tuple(way.name for way in WAYS)
