@@ -64,8 +64,9 @@ CAPTIONS = (
         name="sense",
         title="Positive minus negative words after a review",
         text=(
-            "Mean probability of the positive words minus that of the negative words at the mask (§4.2), "
-            "averaged over reviews; last, the difference between positive and negative reviews, which must be "
+            "Mean probability of the positive words minus that of the negative words at the mask (§4.2), or of a "
+            "classifier's positive label minus its negative one, averaged over reviews; last, the difference "
+            "between positive and negative reviews, which must be "
             f"above 0 with p < {GATE_P} before anything else here can be interpreted. Intervals: 95 %, bootstrap "
             "over reviews. p: sign flips of reviews for one class, shuffled labels between the classes; not "
             f"corrected. n: reviews. {_INTERPRETABLE}"
@@ -76,8 +77,9 @@ CAPTIONS = (
         name="accuracy",
         title="Share of reviews that get their label",
         text=(
-            "A review is called positive if the positive label word is more probable at the mask than the "
-            "negative one, without any appended word. A third of either class must get its "
+            "A review is called positive if the positive label word (of drawn answers: listed words; of a "
+            "classifier: label) is more probable than the negative one, without any appended word. A third of "
+            "either class must get its "
             "label, and the interval "
             f"of {GATE_LEVEL:.0%} over all reviews must lie above 0.5, before anything found "
             "with that template and "
