@@ -147,7 +147,7 @@ def _headline(verdict: Verdict, each: AttributeMeasures, *, others: Sequence[str
     chance = next(chance for name, chance, _ in each.measures if name == measure)
     side = "above" if verdict.estimate >= 0 else "below"
     numbers = f"{measure} is {chance.estimate:.3f}, {abs(verdict.estimate):.3f} {side} chance (95 % interval "
-    numbers += f"{limits(verdict.low, verdict.high, places=3)}, {q_value(verdict.q)}; "
+    numbers += f"{written_limits(verdict.low, verdict.high, places=3)}, {q_value(verdict.q)}; "
     numbers += f"smallest excess it would have found: {verdict.detectable:.3f})."
     said = f"{verdict.sentence} {numbers}"
     if verdict.state != LEAN:
@@ -186,7 +186,7 @@ def _differing(values: Sequence[Finding], asked: AskedAttribute) -> str:
     return "; ".join(parts)
 
 
-def limits(low: float, high: float, *, places: int = 0) -> str:
+def written_limits(low: float, high: float, *, places: int = 0) -> str:
     """Write the limits of an interval, or that there is none."""
     return NO_INTERVAL if math.isnan(low) else f"{written(low, places)} to {written(high, places)}"
 
