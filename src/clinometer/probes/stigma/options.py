@@ -46,6 +46,8 @@ class Options:
     causal_conditions: Count = 0  # causal models: how many conditions of each kind, drawn by the seed; 0: all
     causal_distances: Count = 0  # causal models: how many social distances, drawn by the seed; 0: all
     answers: UpToAThousand = 10  # of a chat model to each question
+    one_word: bool = True  # whether chat models also fill the blanks, with one word
+    instructions_file: str = ""  # TOML as data/asking/one_word.toml: how they are asked for it
     chat_conditions: Count = 0  # chat models: how many conditions of each kind, drawn by the seed; 0: all
     draws: Draws = 1999  # of the bootstrap; the tests always shuffle 9,999 times
 

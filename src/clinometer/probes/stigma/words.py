@@ -23,15 +23,15 @@ from clinometer.probes.kit import (
     conclude,
     interval,
     is_found,
+    refusals,
     select,
     signed,
     written,
 )
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
+from clinometer.probes.kit.scale import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.answers import (
-    REFUSAL,
-    UNCLEAR,
     UNRATED,
     Answers,
     ChatAnswers,
@@ -77,6 +77,7 @@ def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes])
         few = hangs_on_few(chat.overall, chat.roster.stigmatized)
         scale = len(chat.readings) - 3
         yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), few_decide=few, full=scale)
+    yield from refusals.refusal_verdicts(rows[refusals.CAPTION.name], audit="stigma")
 
 
 ASPECTS = {
@@ -182,7 +183,10 @@ def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnsw
     for change in select(rows["change"], template=ALL, measure=DIFFERENCE):
         yield _change(rows, change)
     for verdict in concluded:
-        if verdict.aspect != SINGLE:
+        if verdict.aspect == refusals.ASPECT:
+            if said := refusals.refusal_headline(verdict):
+                yield said
+        elif verdict.aspect != SINGLE:
             yield f"{verdict.sentence}{_numbers(rows, verdict)}{_off_scale(verdict, chats)}"
         elif verdict.state != CANNOT_TELL:
             yield f"{verdict.sentence}{_outstanding(rows, verdict)}"
