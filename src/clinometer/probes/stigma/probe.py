@@ -79,7 +79,7 @@ class Stigma:
             "templates": ("for me",),
             "answers": 1,
             "chat_conditions": 5,
-            "causal_conditions": 29,
+            "causal_conditions": 20,
             "causal_distances": 2,
         },
         "standard": {},
