@@ -17,6 +17,7 @@ from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
 from clinometer.probes.kit.chat import gives_probabilities
+from clinometer.probes.kit.choices import Chosen, read_choices
 from clinometer.probes.kit.drawn import DrawnWords, count_words
 from clinometer.probes.kit.scale import REFUSAL, UNCLEAR, read_answer
 from clinometer.probes.protocol import Plan, Records
@@ -24,6 +25,7 @@ from clinometer.probes.stigma.questions import (
     ATTITUDES,
     BASELINE,
     CHECKS,
+    CHOICES,
     FIRST_WORDS,
     LEFT,
     SCALE,
@@ -141,6 +143,7 @@ class Answers:
     masked: tuple[MaskedAnswers, ...]
     classifiers: tuple[ClassifierOutcomes, ...]
     chats: tuple[ChatAnswers, ...]
+    chosen: tuple[Chosen, ...] = ()  # of chat models: their answers to the user's questions
 
 
 def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
@@ -156,6 +159,7 @@ def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
             classifier_outcomes(plan, records) for plan in others if "classify" in plan.model.capabilities
         ),
         chats=tuple(chat_answers(plan, records) for plan in others if "classify" not in plan.model.capabilities),
+        chosen=tuple(_chosen(plan, records) for plan in others if asks_choices(plan)),
     )
 
 
@@ -426,6 +430,18 @@ def chat_answers(plan: Plan, records: Records) -> ChatAnswers:
         baseline=_mean_scores(at_baseline, len(scale)),
         by_distance=by_distance(scores, roster),
         overall=overall_attitude(scores, [each.condition for each in roster.wordings]).overall,
+    )
+
+
+def asks_choices(plan: Plan) -> bool:
+    """Tell whether a model is asked the user's questions: a chat model, where there are any."""
+    return "ask" in plan.model.capabilities and bool(plan.options.questions_file)
+
+
+def _chosen(plan: Plan, records: Records) -> Chosen:
+    table = records.table(model=plan.model.name, stage=CHOICES, columns=("got_texts",))
+    return read_choices(
+        plan.model.name, plan.options.chosen_choices(), [texts.to_list() for texts in table["got_texts"]]
     )
 
 

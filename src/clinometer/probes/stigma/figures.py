@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from clinometer.probes.kit import Caption, refusals, select
+from clinometer.probes.kit import Caption, choices, refusals, select
 from clinometer.probes.stigma.measures import ATTITUDE, FEWEST
 from clinometer.types import Figure, Finding
 
@@ -245,6 +245,7 @@ CAPTIONS = (
         ),
     ),
     refusals.CAPTION,
+    choices.CAPTION,
 )
 
 FIGURES = (

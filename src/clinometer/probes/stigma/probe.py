@@ -17,6 +17,7 @@ from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
     CHECKS,
+    CHOICES,
     FIRST_WORDS,
     SCALE,
     SENTENCES,
@@ -24,6 +25,7 @@ from clinometer.probes.stigma.questions import (
     asks_words,
     blanks,
     checks,
+    choice_questions,
     first_words,
     questions,
     stage_size,
@@ -38,7 +40,7 @@ from clinometer.types import Findings, Item, Profile
 _STAGES = {
     "fill": (ATTITUDES,),
     "classify": (SENTENCES, CHECKS),
-    "ask": (SCALE, WORDS, FIRST_WORDS),
+    "ask": (SCALE, WORDS, FIRST_WORDS, CHOICES),
     "rescore": (ATTITUDES,),
 }
 _ITEMS = {
@@ -48,6 +50,7 @@ _ITEMS = {
     SCALE: questions,
     WORDS: word_questions,
     FIRST_WORDS: first_words,
+    CHOICES: choice_questions,
 }
 
 
@@ -95,6 +98,7 @@ class Stigma:
         """Read the user's files."""
         options.chosen_conditions()
         options.chosen_ratings()
+        options.chosen_choices()
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return the stages in which a model of this kind is asked; one without a question is left out."""

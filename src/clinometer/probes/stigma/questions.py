@@ -20,6 +20,7 @@ from clinometer.data.stigma_data import (
 )
 from clinometer.probes.kit import Ints, Label
 from clinometer.probes.kit.chat import ask_word, chosen_instructions, draws_of, phrasing_count, word_messages
+from clinometer.probes.kit.choices import ask_choice
 from clinometer.probes.protocol import Plan
 from clinometer.types import MASK, AnswerWord, Ask, Classify, Fill, Item, Message, Rescore
 
@@ -27,6 +28,7 @@ Bools = NDArray[np.bool_]
 Prompt = TypeVar("Prompt", SocialPrompt, BleachedPrompt, ScaleQuestion)
 
 ATTITUDES, SENTENCES, CHECKS, SCALE = "attitudes", "sentences", "checks", "scale"  # the stages …
+CHOICES = "choices"
 WORDS, FIRST_WORDS = "words", "first_words"  # … of chat models: one word for a blank, drawn or as probabilities
 STIGMATIZED, OTHER, BASELINE, CHECK = "stigmatized", "other", "baseline", "check"
 LEFT = "left part"  # what a causal model says there, before it has read the rest of the sentence
@@ -200,9 +202,18 @@ def stage_size(stage: str, plan: Plan) -> int:
         asked = _asked_blanks(plan)
         lefts = len(_left_parts(asked)) if is_rescored(plan) else 0
         return lefts + len(asked) * (1 + len(blank_conditions(plan)))
+    if stage == CHOICES:
+        return len(plan.options.chosen_choices())
     if stage == SCALE:
         return len(prompts.questions) * (1 + len(chat_conditions(plan)))
     return len(prompts.bleached) * (1 + len(plan.options.chosen_conditions()))
+
+
+def choice_questions(plan: Plan) -> Iterator[Item]:
+    """Yield the user's questions with a biased, an unbiased and a "can't tell" answer."""
+    for each in plan.options.chosen_choices():
+        tags = {"condition": each.condition, "category": each.category, "group": STIGMATIZED}
+        yield Item(request=ask_choice(each, n=plan.options.answers, seed=plan.seed), tags=tags)
 
 
 def scale_text(question: ScaleQuestion) -> str:

@@ -14,6 +14,7 @@ from clinometer.probes.kit import (
     Floats,
     Label,
     Numbers,
+    choices,
     is_found,
     model_rng,
     present_mean,
@@ -84,6 +85,9 @@ def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[Mask
         add(chat_rows(chat), gate=chat_gate(chat))
         rows["readings"] += _readings(chat)
     rows[refusals.CAPTION.name] += refusals.refusal_rows(_asked(answers), seed=plans[0].seed)
+    rows[choices.CAPTION.name] += choices.choice_rows(
+        answers.chosen, seed=plans[0].seed, draws=plans[0].options.draws
+    )
     rows["change"] += change_rows([masked.plan for masked in answers.masked], attitudes)
     judged = [each for each in answers.classifiers if not classifier_gate(each)]
     if judged:
