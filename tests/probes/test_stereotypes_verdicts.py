@@ -328,6 +328,9 @@ def test_chosen_groups_in_all_models(options):
     leaning = conclude(model(leaning=GROUPS[7:8], strength=8.0), **options)[0]
     assert rows_of(leaning, "chosen_emotions")[0].labels["group"] == GROUPS[7]
     assert len(rows_of(leaning, "chosen_emotions")) == 6 * 10
+    # and at the other end the most positive one
+    positive = conclude(model(leaning=GROUPS[9:10], strength=0.02), **options)[0]
+    assert GROUPS[9] in {row.labels["group"] for row in rows_of(positive, "chosen_emotions")}
 
 
 def test_an_unknown_group_to_chart_is_refused(options):

@@ -32,7 +32,12 @@ def ratings(tmp_path_factory):
 def summarise(ratings):
     def run(*models, seed=0, **options):
         """Each model is (name, kind, what answers)."""
-        options = {"templates": ["for me", "impersonal"], "draws": 199, "ratings_file": ratings} | options
+        options = {
+            "templates": ["for me", "impersonal"],
+            "draws": 199,
+            "ratings_file": ratings,
+            "one_word": False,
+        } | options
         records, plans = MemoryRecords(), []
         for name, kind, answer in models:
             model = fake_model(name, capabilities=(CAPABILITY[kind],))

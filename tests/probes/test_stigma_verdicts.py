@@ -33,7 +33,7 @@ def summarise(tmp_path_factory):
     path.write_text(RATINGS)
 
     def run(*models, **options):
-        options = {"templates": ["for me"], "draws": 199, "ratings_file": str(path)} | options
+        options = {"templates": ["for me"], "draws": 199, "ratings_file": str(path), "one_word": False} | options
         records, plans = MemoryRecords(), []
         for name, kind, answer in models:
             plans.append(plan_for(PROBE, model=fake_model(name, capabilities=(CAPABILITY[kind],)), **options))

@@ -51,6 +51,8 @@ class Options:
     filter: Literal["words", "none"] = "words"  # whether pieces of words, numbers and marks are left out
     profile_k: UpTo1000 = 200  # how many attributes of each question make a group's profile
     chart_groups: tuple[str, ...] = ()  # whose emotions are charted for all models; empty: those that differ most
+    answers: UpTo1000 = 20  # of a chat model to each question
+    instructions_file: str = ""  # TOML as data/asking/one_word.toml: how chat models are asked for one word
     draws: Draws = 999  # of the bootstrap
 
     def prior_of(self, model: ModelInfo) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from clinometer.data.choices import ChoiceQuestion, read_choices
 from clinometer.data.people import as_condition, derived_forms, read_people
 from clinometer.data.stigma_data import (
     Condition,
@@ -46,6 +47,11 @@ class Options:
     causal_conditions: Count = 0  # causal models: how many conditions of each kind, drawn by the seed; 0: all
     causal_distances: Count = 0  # causal models: how many social distances, drawn by the seed; 0: all
     answers: UpToAThousand = 10  # of a chat model to each question
+    one_word: bool = True  # whether chat models also fill the blanks, with one word
+    questions_file: str = (
+        ""  # CSV question,biased[,…] (data/choices.py), such as SocialStigmaQA: asked of chat models
+    )
+    instructions_file: str = ""  # TOML as data/asking/one_word.toml: how they are asked for it
     chat_conditions: Count = 0  # chat models: how many conditions of each kind, drawn by the seed; 0: all
     draws: Draws = 1999  # of the bootstrap; the tests always shuffle 9,999 times
 
@@ -87,6 +93,10 @@ class Options:
         if self.wording == "published":
             return read_published_conditions(self.published_stigma_file, self.published_other_file)
         return load_conditions()
+
+    def chosen_choices(self) -> tuple[ChoiceQuestion, ...]:
+        """Return the user's questions with a biased, an unbiased and a "can't tell" answer."""
+        return read_choices(self.questions_file) if self.questions_file else ()
 
     def derived_forms(self) -> tuple[str, ...]:
         """Return what was derived of the user's groups, for a look."""

@@ -20,18 +20,19 @@ from clinometer.probes.kit import (
     Label,
     Said,
     certainty,
+    choices,
     conclude,
     interval,
     is_found,
+    refusals,
     select,
     signed,
     written,
 )
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
+from clinometer.probes.kit.scale import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.answers import (
-    REFUSAL,
-    UNCLEAR,
     UNRATED,
     Answers,
     ChatAnswers,
@@ -77,6 +78,8 @@ def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes])
         few = hangs_on_few(chat.overall, chat.roster.stigmatized)
         scale = len(chat.readings) - 3
         yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), few_decide=few, full=scale)
+    yield from choices.choice_verdicts(rows[choices.CAPTION.name], answers.chosen, audit="stigma")
+    yield from refusals.refusal_verdicts(rows[refusals.CAPTION.name], audit="stigma")
 
 
 ASPECTS = {
@@ -182,7 +185,12 @@ def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnsw
     for change in select(rows["change"], template=ALL, measure=DIFFERENCE):
         yield _change(rows, change)
     for verdict in concluded:
-        if verdict.aspect != SINGLE:
+        if verdict.aspect == choices.ASPECT:
+            yield verdict.sentence + _choice_numbers(verdict)
+        elif verdict.aspect == refusals.ASPECT:
+            if said := refusals.refusal_headline(verdict):
+                yield said
+        elif verdict.aspect != SINGLE:
             yield f"{verdict.sentence}{_numbers(rows, verdict)}{_off_scale(verdict, chats)}"
         elif verdict.state != CANNOT_TELL:
             yield f"{verdict.sentence}{_outstanding(rows, verdict)}"
@@ -226,6 +234,14 @@ def _numbers(rows: Rows, verdict: Verdict) -> str:
         f" {what}, a difference of {signed(verdict.estimate)} ({certainty(row)}), {verdict.size}"
         f"{_detectable(verdict)}{_reservation(rows, verdict)}."
     )
+
+
+def _choice_numbers(verdict: Verdict) -> str:
+    if verdict.state == CANNOT_TELL:
+        return ""
+    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
+    gap = f"The difference of the shares is {signed(verdict.estimate)} ({certainty(row)})"
+    return f" {gap}, {verdict.size}{_detectable(verdict)}."
 
 
 def _detectable(verdict: Verdict) -> str:
@@ -414,7 +430,7 @@ def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
 def _most_often(below: Bools, templates: Sequence[str], distances: Sequence[str]) -> str:
     """Return the template and social distance with the most such prompts, and their share."""
     shares = below.mean(axis=1)  # (templates, distances)
-    template, distance = np.unravel_index(int(shares.argmax()), shares.shape)
+    template, distance = map(int, np.unravel_index(int(shares.argmax()), shares.shape))
     share = shares[template, distance]
     return f"'{templates[template]}', '{distances[distance]}': {share:.0%}"
 
