@@ -154,8 +154,9 @@ def test_of_templates_that_differ_after_the_blank_one_is_asked(files):
 
 
 def test_slow_models_are_asked_about_fewer_reviews_and_chat_models_about_fewer_words(files):
-    fewer = {"causal_reviews_per_class": 20, "chat_words_per_class": 4}
-    assert [len(reviews_of(plan_of(files, way, **fewer))) for way in KINDS] == [40, 40, 40, 60]
+    fewer = {"slow_reviews_per_class": 20, "chat_words_per_class": 4}
+    assert [len(reviews_of(plan_of(files, way, **fewer))) for way in KINDS] == [40, 40, 40, 40]
+    assert len(reviews_of(plan_for(PROBE, **files | fewer))) == 60
     plan = plan_of(files, "answer", **fewer)
     (item, *_) = PROBE.questions(PROBE.stages(plan)[0], plan, None)
     assert len(item.request.words) == 3 * 4 + 2

@@ -40,7 +40,7 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "longest_review": 40,
         "shift_words_limit": 10,
         "templates": _TEMPLATES,
-        "causal_reviews_per_class": 30,
+        "slow_reviews_per_class": 30,
         "chat_words_per_class": 20,
         "answers": 2,
     },
@@ -49,7 +49,7 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "longest_review": 80,
         "shift_words_limit": 120,
         "templates": _TEMPLATES,
-        "causal_reviews_per_class": 100,
+        "slow_reviews_per_class": 100,
     },
     "paper": {"reviews_per_class": 2000},
 }

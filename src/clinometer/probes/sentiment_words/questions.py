@@ -71,9 +71,9 @@ def asked_in(model: ModelInfo) -> Way:
 
 
 def reviews_of(plan: Plan) -> tuple[Review, ...]:
-    """Return the reviews that a model is asked about: of causal and chat models perhaps fewer."""
+    """Return the reviews that a model is asked about: if it does not fill blanks, perhaps fewer."""
     options: Options = plan.options
-    return options.chosen_reviews(plan.seed, slow=asked_in(plan.model) in (NEXT_WORD, ANSWER, DRAWN))
+    return options.chosen_reviews(plan.seed, slow=asked_in(plan.model) is not FILL)
 
 
 def templates_of(plan: Plan) -> tuple[str, ...]:
