@@ -199,7 +199,8 @@ def _logprobs(batch: pl.DataFrame, words: ModelWords, asked: tuple[str, ...]) ->
         # half of what is neutral belongs to either side; a classifier of two classes has nothing neutral
         share = positive + np.nan_to_num(neutral) / 2
         share = np.clip(share / (share + negative + np.nan_to_num(neutral) / 2), _SUREST, 1 - _SUREST)
-        return np.log(np.stack([share, 1 - share], axis=1))
+        logs: Floats = np.log(np.stack([share, 1 - share], axis=1))
+        return logs
     return _matrix(batch["got_logprobs"], len(asked))
 
 

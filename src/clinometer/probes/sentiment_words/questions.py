@@ -217,8 +217,10 @@ def association_prompts(plan: Plan, records: Records) -> Iterator[Item]:
     reviews = reviews_of(plan)
     for template in templates_of(plan):
         for number, review in enumerate(reviews):
-            tags = {"template": template, "review": number, "label": review.label, "source": review.source}
-            yield Item(request=_request(plan, words.way, number, review, template, words.asked), tags=tags)
+            yield Item(
+                request=_request(plan, words.way, number, review, template, words.asked),
+                tags={"template": template, "review": number, "label": review.label, "source": review.source},
+            )
 
 
 def answer_prompts(plan: Plan) -> Iterator[Item]:
