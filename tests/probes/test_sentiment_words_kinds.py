@@ -8,6 +8,7 @@ import pytest
 from fake_records import fake_model, plan_for
 from fake_sentiment import FakeOfAnyKind, FakeSentiment, ask_sentiment, row_of, rows_of, write_reviews, write_words
 
+from clinometer.errors import DataError
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND
 from clinometer.probes.kit.refusals import ASPECT as REFUSING
 from clinometer.probes.sentiment_words import PROBE
@@ -171,6 +172,18 @@ def test_phrasings_take_turns_and_a_review_keeps_its_own(files):
         content, before = item.request.messages[0].content, asked[item.tags["review"]]
         appended = " ".join([item.tags["word"]] * item.tags["k"])
         assert content.replace(f"{appended} ", "") == before
+
+
+def test_instructions_of_the_user_are_asked_and_wrong_ones_refused_at_once(files, tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('system = "Be brief."\nfill = ["One word: {text}"]\ncontinue = ["{text}"]')
+    plan = plan_of(files, "answer", instructions_file=str(mine))
+    (item, *_) = PROBE.questions(PROBE.stages(plan)[0], plan, None)
+    assert item.request.messages[0].content == "Be brief."
+    assert item.request.messages[1].content.startswith("One word: this is")
+    mine.write_text('fill = ["One word"]\ncontinue = ["{text}"]')
+    with pytest.raises(DataError, match="one {text}"):
+        PROBE.check(plan.options)
 
 
 def test_a_classifier_reads_the_appended_words_of_a_long_review(files):

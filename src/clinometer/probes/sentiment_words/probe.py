@@ -9,6 +9,7 @@ from typing import Any
 from clinometer.data import load_card
 from clinometer.errors import DataError
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.chat import chosen_instructions
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
@@ -82,7 +83,7 @@ class SentimentWords:
         return " ".join(load_card("sentiment_words").source.split())
 
     def check(self, options: Options) -> None:
-        """Read the words and reviews, and see that there are enough of each kind."""
+        """Read words, reviews and instructions, and see that there are enough of each kind of word."""
         for label, words in options.listed_words().items():
             if len(words) < 2:
                 raise DataError(
@@ -90,6 +91,7 @@ class SentimentWords:
                     f"{', '.join(LABELS)}: add some to the list"
                 )
         options.chosen_reviews(0)
+        chosen_instructions(options.instructions_file)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return what to ask of a model of this kind."""
