@@ -259,7 +259,10 @@ def test_the_detectable_change_counts_what_is_exchanged_and_the_checkpoints(monk
             rows.append(Finding(labels=labels | own, estimate=0.0, low=-0.1, high=0.1, p=0.04, n=100))
     monkeypatch.setattr(module, "with_one_template", lambda first, second: (first, second))
     options = plan_for(PROBE).options
-    models = {name: SimpleNamespace(model=name, main_template="t", options=options) for name in ("base", "a", "b")}
+    models = {
+        name: SimpleNamespace(model=name, main_template="t", options=options, answers=FILLED)
+        for name in ("base", "a", "b")
+    }
     found = tuned_rows(rows, models)
     # two lost and two gained; two lost and five gained: two of them exchanged, three a change
     assert [row.labels["detectable"] for row in found] == [detectable_change(4, items=100, tests=2)] * 2

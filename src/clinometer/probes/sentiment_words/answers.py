@@ -189,9 +189,11 @@ _SUREST = 1e-6  # a classifier that gives a label no probability at all is taken
 def _logprobs(batch: pl.DataFrame, words: ModelWords, asked: tuple[str, ...]) -> Floats:
     """Return the log-probabilities of the words asked about: (answers, words)."""
     if words.way is DRAWN:
-        return np.array([_drawn_logprobs(texts, words, asked) for texts in batch["got_texts"]]).reshape(
-            len(batch), len(asked)
-        )
+        read = [
+            _drawn_logprobs(texts, template, words, asked)
+            for texts, template in zip(batch["got_texts"], batch["tag_template"], strict=True)
+        ]
+        return np.array(read).reshape(len(batch), len(asked))
     if words.way is LABEL:
         negative, neutral, positive = (
             batch[name].cast(pl.Float64).fill_null(math.nan).to_numpy() for name in _GOT[LABEL.name]
@@ -199,17 +201,18 @@ def _logprobs(batch: pl.DataFrame, words: ModelWords, asked: tuple[str, ...]) ->
         # half of what is neutral belongs to either side; a classifier of two classes has nothing neutral
         share = positive + np.nan_to_num(neutral) / 2
         share = np.clip(share / (share + negative + np.nan_to_num(neutral) / 2), _SUREST, 1 - _SUREST)
-        return np.log(np.stack([share, 1 - share], axis=1))
+        logs: Floats = np.log(np.stack([share, 1 - share], axis=1))
+        return logs
     return _matrix(batch["got_logprobs"], len(asked))
 
 
-def _drawn_logprobs(texts: Sequence[str], words: ModelWords, asked: tuple[str, ...]) -> list[float]:
+def _drawn_logprobs(texts: Sequence[str], template: str, words: ModelWords, asked: tuple[str, ...]) -> list[float]:
     """Return the logarithm of each word's share of the answers; −∞ for one that no answer gives.
 
     The two label words of drawn answers stand for all listed words of their class: hardly any answer is one given
     word. Half an answer is added to each, so that their odds are never infinite.
     """
-    drawn = count_words(list(texts), words=tuple(words.listed_as))
+    drawn = count_words(list(texts), asked=template, words=tuple(words.listed_as))
     shares: dict[str, float] = {}
     for sign, name in (("positive", LISTED.positive), ("negative", LISTED.negative)):
         rated = drawn.share({word for word in drawn.words if words.listed_as.get(word) == sign})

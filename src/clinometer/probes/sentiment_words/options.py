@@ -47,7 +47,7 @@ def _not_one(limit: int) -> int:
 
 def _enough_or_all(count: int) -> int:
     if count and count < _FEWEST_REVIEWS:
-        raise ValueError(f"expected 0 (as of other models) or at least {_FEWEST_REVIEWS} reviews of a class")
+        raise ValueError(f"expected 0 (as of masked models) or at least {_FEWEST_REVIEWS} reviews of a class")
     return count
 
 
@@ -92,8 +92,8 @@ class Options:
     # at most so many of each class, drawn by the seed; 0: all
     shift_words_limit: Annotated[Count, AfterValidator(_not_one)] = 0
     draws: Draws = 1999  # of the bootstrap; tests draw more when there are many words
-    # of causal and chat models, which take many times as long; 0: as of the others
-    causal_reviews_per_class: Annotated[int, AfterValidator(_enough_or_all)] = 0
+    # of causal models, chat models and classifiers, which take many times as long; 0: as of masked ones
+    slow_reviews_per_class: Annotated[int, AfterValidator(_enough_or_all)] = 0
     chat_words_per_class: Annotated[int, Field(ge=2)] = 50  # the most words of a class that a chat model is asked
     # of a chat model, drawn for each review; where its words have probabilities, at most 5, to see it refuse
     answers: Positive = 10
@@ -144,8 +144,8 @@ class Options:
         file = self.reviews_file
         changed = Path(file).stat().st_mtime_ns if file and Path(file).is_file() else 0
         per_class = self.reviews_per_class
-        if slow and self.causal_reviews_per_class:
-            per_class = min(per_class, self.causal_reviews_per_class)
+        if slow and self.slow_reviews_per_class:
+            per_class = min(per_class, self.slow_reviews_per_class)
         return _chosen_reviews(file, changed, per_class, self.longest_review, seed)
 
 

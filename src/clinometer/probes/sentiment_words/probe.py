@@ -9,6 +9,7 @@ from typing import Any
 from clinometer.data import load_card
 from clinometer.errors import DataError
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.chat import chosen_instructions
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
@@ -40,7 +41,7 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "longest_review": 40,
         "shift_words_limit": 10,
         "templates": _TEMPLATES,
-        "causal_reviews_per_class": 30,
+        "slow_reviews_per_class": 30,
         "chat_words_per_class": 20,
         "answers": 2,
     },
@@ -49,7 +50,7 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "longest_review": 80,
         "shift_words_limit": 120,
         "templates": _TEMPLATES,
-        "causal_reviews_per_class": 100,
+        "slow_reviews_per_class": 100,
     },
     "paper": {"reviews_per_class": 2000},
 }
@@ -83,7 +84,7 @@ class SentimentWords:
         return " ".join(load_card("sentiment_words").source.split())
 
     def check(self, options: Options) -> None:
-        """Read the words and reviews, and see that there are enough of each kind."""
+        """Read words, reviews and instructions, and see that there are enough of each kind of word."""
         for label, words in options.listed_words().items():
             if len(words) < 2:
                 raise DataError(
@@ -91,6 +92,7 @@ class SentimentWords:
                     f"{', '.join(LABELS)}: add some to the list"
                 )
         options.chosen_reviews(0)
+        chosen_instructions(options.instructions_file)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return what to ask of a model of this kind."""

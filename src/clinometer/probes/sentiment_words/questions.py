@@ -71,9 +71,9 @@ def asked_in(model: ModelInfo) -> Way:
 
 
 def reviews_of(plan: Plan) -> tuple[Review, ...]:
-    """Return the reviews that a model is asked about: of causal and chat models perhaps fewer."""
+    """Return the reviews that a model is asked about: if it does not fill blanks, perhaps fewer."""
     options: Options = plan.options
-    return options.chosen_reviews(plan.seed, slow=asked_in(plan.model) in (NEXT_WORD, ANSWER, DRAWN))
+    return options.chosen_reviews(plan.seed, slow=asked_in(plan.model) is not FILL)
 
 
 def templates_of(plan: Plan) -> tuple[str, ...]:
@@ -217,8 +217,10 @@ def association_prompts(plan: Plan, records: Records) -> Iterator[Item]:
     reviews = reviews_of(plan) if words.asked else ()  # a model without any listed word is not asked
     for template in templates_of(plan):
         for number, review in enumerate(reviews):
-            tags = {"template": template, "review": number, "label": review.label, "source": review.source}
-            yield Item(request=_request(plan, words.way, number, review, template, words.asked), tags=tags)
+            yield Item(
+                request=_request(plan, words.way, number, review, template, words.asked),
+                tags={"template": template, "review": number, "label": review.label, "source": review.source},
+            )
 
 
 def answer_prompts(plan: Plan) -> Iterator[Item]:
