@@ -234,6 +234,14 @@ def test_records_that_nobody_asked_for(run):
     assert any("it belongs to another stage" in problem for problem in verify(run).problems)
 
 
+def test_a_lock_that_nobody_holds_is_empty(run):
+    """So that nothing in it can be changed unseen."""
+    assert (run / "run.lock").read_bytes() == b""
+    (run / "run.lock").write_text("rm -rf ~\n")
+    (problem,) = verify(run).problems
+    assert "run.lock holds something else" in problem
+
+
 def test_a_file_beside_the_run_is_noted(run):
     (run / "notes.txt").write_text("mine")
     found = verify(run)
