@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import itertools
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -37,6 +38,7 @@ from clinometer.store.atomic import (
     to_json,
     write_atomically,
 )
+from clinometer.store.compacting import FEW, compact
 from clinometer.store.creation import explain_creation, refuse_occupied
 from clinometer.store.documents import (
     CHECKSUMS,
@@ -314,6 +316,13 @@ class RunFolder:
             flush_seconds=flush_seconds,
             max_rows=max_rows,
         )
+
+    def compact(self, key: StageKey) -> None:
+        """Join the parts of a stage that is finished, if there are many. Hold the lock."""
+        folder = self._folder(key)
+        if sum(1 for _ in itertools.islice(folder.glob("*.parquet"), FEW + 1)) > FEW:
+            compact(self._intact(key), stage=key, run=self.path, run_id=self.run_id)
+            self._parts.forget()
 
     def column_names(self, key: StageKey) -> list[str]:
         """Return the columns of a stage's records in the order of `table`; raises as `table` does."""

@@ -240,6 +240,7 @@ class _Completion:
             progress=self.progress,
             by=self._session,
         )
+        self.run.compact(key)
         self.progress.end()
 
     def _session(self) -> Mapping[str, Any]:
