@@ -131,7 +131,7 @@ def default_models(probes: Sequence[str] | None) -> list[str]:
     """Return the built-in models that the audits can ask, each once.
 
     >>> default_models(["counterfactual"])
-    ['builtin:causal']
+    ['builtin:causal', 'builtin:sentiment', 'builtin:opinion-words']
     """
     chosen = (
         model
