@@ -104,6 +104,23 @@ def test_a_classifier_that_does_not_tell_good_from_bad_is_not_judged(tmp_path):
     assert all(math.isnan(row.estimate) for row in rows_of(found, "fairness", quantity="excess"))
 
 
+@pytest.mark.parametrize(("wrong", "state"), [(1, "none found"), (2, "cannot tell")])
+def test_nine_in_ten_pairs_of_clear_words_must_be_in_order(tmp_path, wrong, state):
+    def answer(request):
+        word = request.text.rstrip(".").split()[-1]
+        score = 0.4 + 0.2 * uniform(request.text)
+        if word in POSITIVE + NEGATIVE:
+            score = 0.9 if word in POSITIVE[wrong:] else 0.1 if word in NEGATIVE else 0.0
+        return ClassifyAnswer(negative=1 - score, neutral=math.nan, positive=score)
+
+    capabilities = ("classify",)
+    model = FakeModel(
+        answer=answer, name="judge", kind="classifier", capabilities=capabilities, version=str(wrong)
+    )
+    (verdict,) = audited(tmp_path, model, templates=3).verdicts
+    assert verdict.state == state
+
+
 def test_scores_over_templates_by_hand_and_by_the_level():
     # two values, three templates: centred to ±.1, ±.2, ±.3
     scores = np.array([[0.6, 0.4], [0.5, 0.1], [0.9, 0.3]])

@@ -388,8 +388,8 @@ def _imbalance(labels: NDArray[np.bool_], n: int, m: int) -> NDArray[np.floating
     Whole numbers: exact in single precision up to a few thousand samples, which takes half of the time.
     """
     exact = n * (n + m) < 2**24
-    whole, real = (np.int32, np.float32) if exact else (np.int64, np.float64)
-    of_first = np.cumsum(labels, axis=1, dtype=whole)[:, :-1]
+    of_first: NDArray[Any] = np.cumsum(labels, axis=1, dtype=np.int32 if exact else np.int64)[:, :-1]
+    below: NDArray[Any] = np.arange(1, n + m, dtype=of_first.dtype)
     # i/n − (j − i)/m, of j below the gap, is (i (n + m) − j n) / n m
-    imbalance: NDArray[np.floating[Any]] = np.abs(of_first * (n + m) - np.arange(1, n + m, dtype=whole) * n)
-    return imbalance.astype(real)
+    imbalance: NDArray[Any] = np.abs(of_first * (n + m) - below * n)
+    return imbalance.astype(np.float32 if exact else np.float64)

@@ -186,7 +186,8 @@ def _short_change(each: Comparison, test: Finding) -> str:
         return UNKNOWN
     verb, share, limits = _percent(each, test)
     if math.isnan(share):
-        return f"{verb or NO_CHANGE} (95 % interval of the change {written_limits(excess.low, excess.high, places=3)})"
+        told = written_limits(excess.low, excess.high, places=3)
+        return f"{verb or NO_CHANGE} (95 % interval of the change {told})"
     return f"{verb} by {share:.0f} % ({limits})" if verb else f"{NO_CHANGE} ({limits} removed)"
 
 
