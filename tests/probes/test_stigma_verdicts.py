@@ -14,6 +14,7 @@ from scipy import stats
 import clinometer
 from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, state_of
+from clinometer.probes.kit.refusals import ASPECT as REFUSES
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.answers import LISTS, MaskedAnswers
 from clinometer.probes.stigma.gates import classifier_gate, masked_gate
@@ -110,7 +111,7 @@ def test_no_headline_prints_nan(beside_random, summarise):
         answers=1,
         chat_conditions=5,
     )
-    assert [each.state for each in silent.verdicts] == [CANNOT_TELL] * 3
+    assert [each.state for each in silent.verdicts] == [CANNOT_TELL] * 3 + [NONE_FOUND]  # and refuses nothing
     assert (
         silent.headlines[0] == "m cannot be judged: rated words hold none of its probability, and it takes 0.15."
     )
@@ -419,6 +420,8 @@ def test_headlines_verdicts_and_tables_agree(summarise):
         assert verdict.state == state_of(row)
         assert verdict.detectable > 0
         assert verdict.size
+        if verdict.aspect == REFUSES and verdict.state != LEAN:
+            continue
         (said,) = [text for text in found.headlines if text.startswith(verdict.sentence)]
         assert f"{row.estimate:+.3f}".replace("-", "−") in said
         assert f"{row.high:+.3f}".replace("-", "−") in said
@@ -426,7 +429,8 @@ def test_headlines_verdicts_and_tables_agree(summarise):
     assert states["even", "attitude"] == NONE_FOUND
     assert states["few", "single"] == LEAN
     assert states["random", "attitude"] == CANNOT_TELL
-    judged = len([verdict for verdict in found.verdicts if verdict.aspect != "single conditions"])
+    assert states["chat", "for"] == NONE_FOUND  # nobody is refused, and no headline says so
+    judged = len([each for each in found.verdicts if each.aspect not in ("single conditions", REFUSES)])
     told = len(
         [each for each in found.verdicts if each.aspect == "single conditions" and each.state != CANNOT_TELL]
     )
