@@ -91,6 +91,11 @@ def test_a_model_without_a_sense_of_sentiment_cannot_be_told(files, way):
     findings = concluded(files, way, sense=0.0, push={"plain4": 2.5})
     assert state_of(findings, APPENDED) == CANNOT_TELL
     assert {row.labels["interpretable"] for row in rows_of(findings, "shift")} == {"no"}
+    said = [*findings.headlines, *(notice.text for notice in findings.notices)]
+    if way == "own label":
+        assert not [
+            text for text in said if "It was" in text or "one token" in text or "positive words likelier" in text
+        ]
 
 
 def test_drawn_answers_that_are_no_words_cannot_be_told_though_the_rest_makes_sense(files):

@@ -282,6 +282,7 @@ class SentimentCheck:
         str, Mapping[str, Finding]
     ]  # pair -> share of reviews that get their label, by class and "all"
     unanswered: str = ""  # why the words of a chat model mean nothing
+    felt: str = "positive words"  # what a positive review makes likelier
 
     def failed(self, pair: str | None) -> str:
         """Return why single words cannot be interpreted with a pair of label words; "" if they can."""
@@ -289,7 +290,7 @@ class SentimentCheck:
             return self.unanswered
         contrast = self.means[CONTRAST]
         if not (contrast.estimate > 0 and contrast.p < GATE_P):
-            return "positive reviews do not make positive words likelier than negative reviews do"
+            return f"positive reviews do not make {self.felt} likelier than negative reviews do"
         if pair is None:
             return ""
         every, *classes = (self.accuracy[pair][name] for name in (ALL_REVIEWS, POSITIVE, NEGATIVE))
@@ -338,6 +339,7 @@ def check_sentiment(
             for pair in answers.words.pairs
         },
         unanswered=answers.unanswered,
+        felt="its positive label" if answers.way is LABEL else "positive words",
     )
 
 
