@@ -12,7 +12,7 @@ from clinometer.errors import DataError
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND
 from clinometer.probes.kit.refusals import ASPECT as REFUSING
 from clinometer.probes.sentiment_words import PROBE
-from clinometer.probes.sentiment_words.questions import left_of, reviews_of, templates_of
+from clinometer.probes.sentiment_words.questions import fitted, left_of, templates_of
 from clinometer.probes.sentiment_words.verdicts import AFTER, APPENDED
 from clinometer.types import AnswerWord, Ask, Classify, NextWord
 
@@ -160,9 +160,13 @@ def test_of_templates_that_differ_after_the_blank_one_is_asked(files):
 
 
 def test_slow_models_are_asked_about_fewer_reviews_and_chat_models_about_fewer_words(files):
-    fewer = {"slow_reviews_per_class": 20, "chat_words_per_class": 4}
-    assert [len(reviews_of(plan_of(files, way, **fewer))) for way in KINDS] == [40, 40, 40, 40]
-    assert len(reviews_of(plan_for(PROBE, **files | fewer))) == 60
+    fewer = {"slow_reviews_per_class": 20, "chat_words_per_class": 4, "ks": (5, 10), "slow_ks": (7,)}
+    for way in KINDS:
+        options = fitted(plan_of(files, way, **fewer)).options
+        assert (options.reviews_per_class, options.ks) == (20, (7,))
+        assert fitted(plan_of(files, way)).options.ks == files["ks"]
+    options = fitted(plan_for(PROBE, **files | fewer)).options
+    assert (options.reviews_per_class, options.ks) == (30, (5, 10))
     plan = plan_of(files, "answer", **fewer)
     (item, *_) = PROBE.questions(PROBE.stages(plan)[0], plan, None)
     assert len(item.request.words) == 3 * 4 + 2

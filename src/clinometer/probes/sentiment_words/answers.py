@@ -28,7 +28,6 @@ from clinometer.probes.sentiment_words.questions import (
     SHIFT,
     ModelWords,
     choose_words,
-    reviews_of,
     stages_of,
     templates_of,
 )
@@ -94,7 +93,7 @@ def labels_of(odds: Odds) -> Labels:
 def read_answers(plan: Plan, records: Records, *, shift_templates: Sequence[str]) -> ModelAnswers:
     """Read the records of the stages "association" and, unless no template is named, "shift"."""
     words = choose_words(plan, records)
-    reviews = reviews_of(plan)
+    reviews = plan.options.chosen_reviews(plan.seed)
     logprobs = _read_association(plan, records, words, len(reviews))
     place = {word: column for column, word in enumerate(words.asked)}
     tested = [place[word] for word in words.tested]
