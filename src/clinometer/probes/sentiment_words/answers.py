@@ -28,7 +28,6 @@ from clinometer.probes.sentiment_words.questions import (
     SHIFT,
     ModelWords,
     choose_words,
-    reviews_of,
     stages_of,
     templates_of,
 )
@@ -94,7 +93,7 @@ def labels_of(odds: Odds) -> Labels:
 def read_answers(plan: Plan, records: Records, *, shift_templates: Sequence[str]) -> ModelAnswers:
     """Read the records of the stages "association" and, unless no template is named, "shift"."""
     words = choose_words(plan, records)
-    reviews = reviews_of(plan)
+    reviews = plan.options.chosen_reviews(plan.seed)
     logprobs = _read_association(plan, records, words, len(reviews))
     place = {word: column for column, word in enumerate(words.asked)}
     tested = [place[word] for word in words.tested]
@@ -282,6 +281,7 @@ class SentimentCheck:
         str, Mapping[str, Finding]
     ]  # pair -> share of reviews that get their label, by class and "all"
     unanswered: str = ""  # why the words of a chat model mean nothing
+    felt: str = "positive words"  # what a positive review makes likelier
 
     def failed(self, pair: str | None) -> str:
         """Return why single words cannot be interpreted with a pair of label words; "" if they can."""
@@ -289,7 +289,7 @@ class SentimentCheck:
             return self.unanswered
         contrast = self.means[CONTRAST]
         if not (contrast.estimate > 0 and contrast.p < GATE_P):
-            return "positive reviews do not make positive words likelier than negative reviews do"
+            return f"positive reviews do not make {self.felt} likelier than negative reviews do"
         if pair is None:
             return ""
         every, *classes = (self.accuracy[pair][name] for name in (ALL_REVIEWS, POSITIVE, NEGATIVE))
@@ -338,6 +338,7 @@ def check_sentiment(
             for pair in answers.words.pairs
         },
         unanswered=answers.unanswered,
+        felt="its positive label" if answers.way is LABEL else "positive words",
     )
 
 

@@ -23,6 +23,7 @@ from clinometer.probes.sentiment_words.questions import (
     WAYS,
     answer_prompts,
     association_prompts,
+    fitted,
     shift_prompts,
     stages_of,
     vocabulary_question,
@@ -42,6 +43,7 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "shift_words_limit": 10,
         "templates": _TEMPLATES,
         "slow_reviews_per_class": 30,
+        "slow_ks": (5,),
         "chat_words_per_class": 20,
         "answers": 2,
     },
@@ -96,10 +98,11 @@ class SentimentWords:
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return what to ask of a model of this kind."""
-        return stages_of(plan)
+        return stages_of(fitted(plan))
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the questions of a stage; all but the first depend on which words the model has."""
+        plan = fitted(plan)
         if stage.name == VOCABULARY:
             return iter([vocabulary_question(plan)])
         if stage.name == ASSOCIATION:
@@ -111,7 +114,7 @@ class SentimentWords:
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models; the options are the same for all."""
         options, seed = plans[0].options, plans[0].seed
-        models = {plan.model.name: measure_model(plan, records) for plan in plans}
+        models = {plan.model.name: measure_model(fitted(plan), records) for plan in plans}
         of_model = {name: model_rows(measures) for name, measures in models.items()}
         rows = dict(joint_rows(list(models.values()), seed=seed))
         for found in of_model.values():

@@ -365,7 +365,7 @@ def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
         )
     pairs = {pair.name for pair in answers.words.pairs}
     lost_pairs = [pair.name for pair in measures.options.pairs if pair.name not in pairs]
-    if lost_pairs:
+    if lost_pairs and answers.way not in (DRAWN, LABEL):  # these are not asked for label words
         rest = "" if pairs else "; so there are no labels of reviews and no shift test"
         yield _warning(f"{model}: the label words {', '.join(lost_pairs)} are not one token each{rest}.")
     yield from _ceiling_notice(measures)
@@ -412,10 +412,13 @@ def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
     if measures.interpretable() and pair is not None:
         right = measures.checks[main].accuracy[pair]
         first = "the first with which it senses sentiment" if len(measures.checks) > 1 else "the only one"
+        how = f"the main template is '{main}', {first}; {pair} labels"
+        if measures.answers.way is LABEL:
+            how = "its own label is right for"
         yield _info(
-            f"{model}: the main template is '{main}', {first}; {pair} labels "
-            f"{percent(right[POSITIVE].estimate, 0)} of "
-            f"positive and {percent(right[NEGATIVE].estimate, 0)} of negative reviews correctly."
+            f"{model}: {how} {percent(right[POSITIVE].estimate, 0)} of "
+            f"positive and {percent(right[NEGATIVE].estimate, 0)} of negative reviews"
+            f"{'' if measures.answers.way is LABEL else ' correctly'}."
         )
 
 
