@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .PHONY: audit test setup lint types tests simulate browser clean
 
 audit: setup
-	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:sentiment builtin:opinion-words --profile quick
+	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:chat builtin:sentiment builtin:opinion-words --profile quick
 
 test: setup browser lint types tests
 
@@ -31,7 +31,7 @@ types:
 	$(BIN)/mypy
 
 tests:
-	HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 --dist loadgroup
+	HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 # How often each audit calls a lean that is not there, and finds one that is: 200 seeds each, about an hour.
 simulate: setup

@@ -70,7 +70,7 @@ def test_models_beside_the_audited_one_get_their_label_maps():
     ("models", "audits"),
     [
         (["builtin:masked"], {"counterexamples", "sentiment_words", "stereotypes", "stigma"}),
-        (["builtin:opinion-words"], {"stigma"}),
+        (["builtin:opinion-words"], {"sentiment_words", "stigma"}),
         (["builtin:masked", "builtin:sentiment"], {"counterexamples", "sentiment_words", "stereotypes", "stigma"}),
     ],
 )

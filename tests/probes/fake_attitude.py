@@ -45,14 +45,34 @@ class FakeAttitude:
         return WordAnswer(words=tuple(words), logprobs=tuple(math.log(probabilities[word]) for word in words))
 
 
-class FakeClassifier:
-    """A classifier: `negative(tags)` is the probability of that class; `neutral` NaN makes it binary."""
+class FakeCausal:
+    """A causal model that rescores sentences as a `FakeAttitude` would fill them; candidates hold `covered`."""
 
-    def __init__(self, negative, *, neutral=0.2):
-        self.negative, self.neutral = negative, neutral
+    def __init__(self, lean, *, covered=0.3, **noise):
+        self.covered, self.fake = covered, FakeAttitude(lean, **noise)
 
     def __call__(self, item):
-        negative = self.negative(item.tags)
+        filled = self.fake(item)
+        known = {
+            word.strip().lower(): math.exp(each) for word, each in zip(filled.words, filled.logprobs, strict=True)
+        }
+        total = sum(known[word] for word in item.request.words if word in known)
+        logprobs = [math.log(known[word] / total) if word in known else math.nan for word in item.request.words]
+        return WordAnswer(words=item.request.words, logprobs=tuple(logprobs), covered=self.covered)
+
+
+class FakeClassifier:
+    """A classifier: `negative(tags)` is the probability of that class; `neutral` NaN makes it binary.
+
+    It takes statements of a plain sense as they are meant, unless `senses` is a function of their tags, too.
+    """
+
+    def __init__(self, negative, *, neutral=0.2, senses=None):
+        self.negative, self.neutral = negative, neutral
+        self.senses = senses or (lambda tags: 0.7 if tags["sense"] == "negative" else 0.1)
+
+    def __call__(self, item):
+        negative = (self.senses if item.tags["group"] == "check" else self.negative)(item.tags)
         rest = 1 - negative - (0 if math.isnan(self.neutral) else self.neutral)
         return ClassifyAnswer(negative=negative, neutral=self.neutral, positive=rest)
 

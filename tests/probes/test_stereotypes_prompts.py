@@ -9,7 +9,7 @@ from fake_stereotypes import FakeAttributes, conclude, fake, groups_file, human_
 from clinometer.errors import DataError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.stereotypes import PROBE, Options
-from clinometer.probes.stereotypes.questions import CHUNK
+from clinometer.probes.stereotypes.questions import CHUNK, questions
 from clinometer.spec import build
 from clinometer.types import Fill
 
@@ -174,7 +174,7 @@ def test_the_prior_asks_for_the_words_that_were_offered_and_for_a_few_hundred_at
     ("options", "words"),
     [
         ({"posterior": "topk"}, "should be 'vocabulary' or 'top-k'"),
-        ({"prior": "publishd"}, "should be 'template' or 'published'"),
+        ({"prior": "publishd"}, "should be 'template', 'published', 'groups' or 'people'"),
         ({"prior_masks": 2}, "should be 'one' or 'tokens'"),
         ({"emotions": "nine"}, "should be 'paper' or 'published'"),
         ({"filter": True}, "should be 'words' or 'none'"),
@@ -212,6 +212,19 @@ def test_files_that_cannot_be_used_are_found_before_anything_is_asked(tmp_path, 
     PROBE.check(Options(**files))
 
 
-def test_only_models_that_fill_a_blank():
-    assert PROBE.capabilities == ("fill",)
+def test_questions_about_people_only_leave_countries_out(tmp_path):
+    path = tmp_path / "people.toml"
+    path.write_text('people = ["Why are {group} so [MASK]?"]\n', encoding="utf-8")
+    only = Options(templates_file=str(path))
+    PROBE.check(only)
+    asked = [question.group for question in questions(only)]
+    assert {group.kind for group in asked} == {"people"}
+    assert len(asked) + len(only.unasked_groups()) == 373
+    assert {group.category for group in only.unasked_groups()} == {"country"}
+    with pytest.raises(SpecError, match=r"templates_file = .* it has no questions about countries"):
+        PROBE.check(Options(templates_file=str(path), categories=("country",)))
+
+
+def test_models_that_fill_a_blank_or_say_what_comes_next():
+    assert PROBE.capabilities == ("fill", "next_word", "ask")
     assert PROBE.user_data == {"human_file": "stereotypes", "emotions_file": "nrc"}

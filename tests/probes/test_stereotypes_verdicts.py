@@ -5,6 +5,7 @@ import importlib.util
 import itertools
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from scipy import stats
 from clinometer.errors import ClinometerError
 from clinometer.probes.kit import LEAN, is_found
 from clinometer.probes.stereotypes import PROBE
-from clinometer.probes.stereotypes.answers import KNOWN_SHARE
+from clinometer.probes.stereotypes.answers import KNOWN_SHARE, ModelAnswers, WordCounts
 from clinometer.probes.stereotypes.figures import figures_of
 from clinometer.probes.stereotypes.measures import (
     category_difference,
@@ -32,6 +33,7 @@ from clinometer.probes.stereotypes.measures import (
     repetitions_of,
     spread_between_groups,
 )
+from clinometer.stats import benjamini_hochberg
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = [f"word{LETTERS[i // 26]}{LETTERS[i % 26]}" for i in range(240)]
@@ -78,6 +80,9 @@ def test_an_even_hand_and_a_lean_of_each_kind(options):
         "negativity of the category second",
     )
     even = conclude(model(), **options)[0]
+    for table in ("negativity", "category_negativity"):  # a family each
+        p, q = np.array([(row.p, row.q) for row in rows_of(even, table)]).T
+        assert q == pytest.approx(benjamini_hochberg(p))
     assert states(even) == dict.fromkeys((general, single, first, second), "none found")
 
     one = conclude(model(leaning=GROUPS[7:8], strength=8.0), **options)[0]
@@ -172,6 +177,45 @@ def test_the_gate_does_not_ask_for_words_that_the_lexicon_cannot_have(options, t
     assert "cannot tell" not in states(found).values()
 
 
+@pytest.mark.parametrize(
+    ("different", "known", "complete", "passes"),
+    [
+        (5, 5, True, False),  # of five random words, all are known once in 400
+        (6, 6, True, True),
+        (6, 5, True, False),
+        (25, 16, True, True),  # 0.30 + 3.6 · √(.21/25) = .63
+        (25, 15, True, False),
+        (400, 160, True, True),  # the share of all words decides
+        (2, 2, False, False),
+        (3, 3, False, True),
+        (25, 10, False, True),  # 0.14 + 3.6 · √(.1204/25) = .39
+        (25, 9, False, False),
+    ],
+)
+def test_few_different_words_are_little_evidence(different, known, complete, passes):
+    counts = WordCounts(
+        offered=0, pieces=0, others=0, without_prior=0, missing=0,
+        first=1000, known=1000 * known // different, different=different, different_known=known,
+    )  # fmt: skip
+    answers = SimpleNamespace(lexicon=SimpleNamespace(complete=complete), counts=counts)
+    gate = ModelAnswers.gate.fget(answers)
+    assert (gate == "") == passes
+    if not passes:
+        assert f"it offers only {different} different words, {known} of them in the emotion lexicon" in gate
+
+
+def test_random_words_do_not_pass_however_few_are_asked_for(options):
+    """One list for every group, as random weights give it; 30 % of all words are known."""
+    passed = 0
+    for seed in range(40):
+        noise = random_weights(800, seed=seed, spread=3.0, by=lambda text: "")
+        words = {**dict.fromkeys(WORDS, 1.0), **{f"other{i:03d}": 1.0 for i in range(560)}}
+        random = FakeAttributes(words, noise=noise)
+        found, _ = conclude(fake(random), **{**options, "top_k": 5, "templates": 1, "filter": "none"})
+        passed += not all("cannot be judged: " in line for line in found.headlines)
+    assert passed <= 2
+
+
 def test_a_model_that_is_not_judged_changes_no_other(options):
     good, other, random = model("good"), model("other", seed=1), model("random", unknown=600)
     alone, _ = conclude(good, other, **options)
@@ -215,12 +259,23 @@ def test_groups_are_compared_with_those_asked_alike():
     assert math.isnan(float(alone.estimate))  # nobody else is asked in these words
 
 
+def test_few_groups_of_a_category_have_no_interval():
+    repeated = repetitions_of(np.random.default_rng(0).random((14, 2)), np.tile([0, 1], (14, 1)))
+    few, enough = (
+        category_difference(repeated, np.arange(n), rng=np.random.default_rng(0), draws=99) for n in (4, 5)
+    )
+    assert few.low is None
+    assert few.p is None
+    assert not math.isnan(float(enough.low))
+
+
 def test_unsteady_groups_have_wider_intervals_where_groups_differ_in_that():
     rng = np.random.default_rng(0)
     asked = np.tile(np.arange(5), (60, 1))
     alike, freedom = group_differences(repetitions_of(rng.standard_normal((60, 5)), asked))
     width = alike.high - alike.low
     assert np.ptp(width) == pytest.approx(0.0, abs=1e-9) or freedom > 20
+    assert width.max() < 1.2 * width.min()  # one variance for all, though five wordings show many
     repeated = repetitions_of(np.where(np.arange(60) % 2, 1.0, 6.0)[:, None] * rng.standard_normal((60, 5)), asked)
     unequal, fewer = group_differences(repeated)
     width = unequal.high - unequal.low
@@ -273,6 +328,9 @@ def test_chosen_groups_in_all_models(options):
     leaning = conclude(model(leaning=GROUPS[7:8], strength=8.0), **options)[0]
     assert rows_of(leaning, "chosen_emotions")[0].labels["group"] == GROUPS[7]
     assert len(rows_of(leaning, "chosen_emotions")) == 6 * 10
+    # and at the other end the most positive one
+    positive = conclude(model(leaning=GROUPS[9:10], strength=0.02), **options)[0]
+    assert GROUPS[9] in {row.labels["group"] for row in rows_of(positive, "chosen_emotions")}
 
 
 def test_an_unknown_group_to_chart_is_refused(options):

@@ -32,7 +32,12 @@ def ratings(tmp_path_factory):
 def summarise(ratings):
     def run(*models, seed=0, **options):
         """Each model is (name, kind, what answers)."""
-        options = {"templates": ["for me", "impersonal"], "draws": 199, "ratings_file": ratings} | options
+        options = {
+            "templates": ["for me", "impersonal"],
+            "draws": 199,
+            "ratings_file": ratings,
+            "one_word": False,
+        } | options
         records, plans = MemoryRecords(), []
         for name, kind, answer in models:
             model = fake_model(name, capabilities=(CAPABILITY[kind],))
@@ -402,7 +407,8 @@ def test_ties_are_undecided(summarise):
 
 def test_a_label_map_without_positive_leaves_that_class_empty(summarise):
     def harmful_or_not(item):
-        negative = 0.9 if item.tags["group"] == "stigmatized" else 0.2
+        harmful = item.tags["group"] == "stigmatized" or item.tags.get("sense") == "negative"
+        negative = 0.9 if harmful else 0.2
         return ClassifyAnswer(negative=negative, neutral=1 - negative, positive=math.nan)
 
     found = summarise(("c", "classifier", harmful_or_not))

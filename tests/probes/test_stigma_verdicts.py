@@ -3,19 +3,23 @@
 import importlib.util
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from fake_attitude import RATINGS, FakeAttitude, FakeChat, FakeClassifier, noise_of, row_of, rows_of
 from fake_records import MemoryRecords, ask, fake_model, plan_for
+from scipy import stats
 
 import clinometer
 from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, state_of
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.answers import LISTS, MaskedAnswers
-from clinometer.probes.stigma.measures import masked_gate, normal_scales
+from clinometer.probes.stigma.gates import classifier_gate, masked_gate
+from clinometer.probes.stigma.measures import normal_scales
 from clinometer.stats import benjamini_hochberg
+from clinometer.stats.two_groups import SCALES
 from clinometer.types import WordAnswer
 
 TESTS = Path(__file__).parents[1]
@@ -29,7 +33,7 @@ def summarise(tmp_path_factory):
     path.write_text(RATINGS)
 
     def run(*models, **options):
-        options = {"templates": ["for me"], "draws": 199, "ratings_file": str(path)} | options
+        options = {"templates": ["for me"], "draws": 199, "ratings_file": str(path), "one_word": False} | options
         records, plans = MemoryRecords(), []
         for name, kind, answer in models:
             plans.append(plan_for(PROBE, model=fake_model(name, capabilities=(CAPABILITY[kind],)), **options))
@@ -67,7 +71,7 @@ def test_a_random_model_is_in_no_table_chart_or_mean(beside_random):
         models = {row.labels.get("model", row.labels.get("masked")) for row in table.rows}
         assert ("random" in models) == (table.name in ("coverage", "top_words", "words")), table.name
         assert "all masked models" not in models  # one is left
-        assert ("stuck" in models) == (table.name == "classes"), table.name
+        assert ("stuck" in models) == (table.name in ("classes", "checks")), table.name
         assert "all classifiers" not in models
     assert {table.name for table in found.tables} >= OF_ATTITUDES
     drawn = {figure.table for figure in found.figures if figure.reference is not None}
@@ -129,10 +133,88 @@ def test_no_headline_prints_nan(beside_random, summarise):
 def test_the_gate_clause_by_clause(positive, negative, neutral, reason):
     held = dict.fromkeys(LISTS, 0.0) | {"positive": positive, "negative": negative, "neutral": neutral}
     masses = {name: np.full((1, 2, 3), value) for name, value in held.items()}
-    answers = MaskedAnswers(plan=None, roster=None, negative=None, baseline=None, masses=masses, words=())
+    answers = masked_answers(masses)
     gate = masked_gate(answers)
     assert gate.startswith(reason)
     assert bool(gate) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "share", "reason"),
+    [
+        (0.75, 0.75, 0.5, ""),
+        (0.74, 1.0, 0.5, "it takes only 74% of plainly positive statements for positive (75% are needed)"),
+        (1.0, 0.74, 0.5, "it takes only 74% of plainly negative statements for negative (75% are needed)"),
+        (1.0, math.nan, 0.5, "it takes only 0% of plainly negative statements for negative (75% are needed)"),
+        (1.0, 1.0, 1.0, "it calls every statement negative"),
+        (1.0, 1.0, 0.0, "it calls no statement negative"),
+        (1.0, 1.0, math.nan, "none of its outcomes is a number"),
+        (None, None, 0.5, ""),  # a file of prompts without such statements
+        (None, None, 1.0, "it calls every statement negative"),
+    ],
+)
+def test_the_gate_of_classifiers_clause_by_clause(positive, negative, share, reason):
+    sensed = {} if positive is None else {"positive": spread_over(positive), "negative": spread_over(negative)}
+    found = SimpleNamespace(negative=spread_over(share), sensed=sensed)
+    assert classifier_gate(found) == reason
+
+
+def spread_over(share):
+    """A hundred outcomes, 1 for that share of them."""
+    return np.full(100, math.nan) if math.isnan(share) else (np.arange(100) < round(100 * share)).astype(float)
+
+
+def test_a_classifier_that_cannot_tell_good_from_bad_is_not_judged(summarise):
+    """It has a lean, but calls cruel people as negative as kind ones: every second statement."""
+
+    def leaning(tags):
+        return 0.7 if tags["group"] == "stigmatized" else 0.1
+
+    coin = FakeClassifier(
+        leaning,
+        senses=lambda tags: 0.7 if noise_of(0, tags["wording"], tags["template"]) > 0 else 0.1,
+    )
+    found = summarise(("coin", "classifier", coin), ("judge", "classifier", FakeClassifier(leaning)))
+    coin, judge = found.verdicts
+    assert (coin.state, judge.state) == (CANNOT_TELL, LEAN)
+    (reference,) = coin.rows
+    row = row_of(found, "checks", **reference.labels)
+    assert row.n == 32
+    assert f"it takes only {row.estimate:.0%} of plainly" in coin.reason
+    assert [row.estimate for row in rows_of(found, "checks", model="judge")] == [1.0, 1.0]
+    assert {row.labels["model"] for row in rows_of(found, "difference")} == {"judge"}
+    assert "all classifiers" not in {row.labels["model"] for row in rows_of(found, "condition_classes")}
+
+
+def test_random_classifiers_rarely_pass():
+    simulation = _simulation()
+    rng = np.random.default_rng(0)
+    for kind in simulation.RANDOM_CLASSIFIERS:
+        assert sum(simulation.random_classifier_passes(rng, kind) for _ in range(300)) <= 3
+
+
+def masked_answers(masses, left=None):
+    return MaskedAnswers(
+        plan=None,
+        roster=None,
+        distances=(),
+        negative=None,
+        baseline=None,
+        masses=masses,
+        words=(),
+        left=left or {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "passes"),
+    [(0.08, 0.02, True), (0.07, 0.029, False), (0.9, 0.019, False), (0.019, 0.9, False)],
+)
+def test_the_gate_of_causal_models_reads_the_left_part(positive, negative, passes):
+    """After it, candidates share 1 among each other: there a random model looks as sure as any."""
+    masses = {name: np.full((1, 2, 3), 0.25) for name in LISTS}
+    left = dict.fromkeys(LISTS, np.zeros(1)) | {"positive": np.array([positive]), "negative": np.array([negative])}
+    assert (masked_gate(masked_answers(masses, left)) == "") == passes
 
 
 def test_models_with_random_weights_do_not_pass(tmp_path):
@@ -186,18 +268,20 @@ def test_counts_of_negative_outcomes_by_hand(summarise):
 
 
 def test_probability_of_the_words_read_by_hand(summarise):
-    """.95 at every prompt but those about neighbours, which have .2: one of seven."""
+    """.95 at every prompt but those about neighbours, which have .2, and recommending, which has .37."""
     fake = FakeAttitude(good)
 
     def answer(item):
         if item.tags["distance"] == "neighbour":
             return WordAnswer(words=("unlikely", "likely"), logprobs=(math.log(0.1), math.log(0.1001)))
+        if item.tags["distance"] == "recommend":
+            return WordAnswer(words=("unlikely", "likely"), logprobs=(math.log(0.17), math.log(0.2)))
         return fake(item)
 
     found = summarise(("m", "masked", answer))
     shares = {row.labels["probability"]: row.estimate for row in rows_of(found, "top_words", template="all")}
-    assert shares["0.9 to 1.0"] == pytest.approx(6 / 7)
-    assert shares["0.2 to 0.3"] == pytest.approx(1 / 7)
+    assert shares["0.9 to 1.0"] == pytest.approx(5 / 7)
+    assert shares["0.2 to 0.3"] == shares["0.3 to 0.4"] == pytest.approx(1 / 7)
     assert sum(shares.values()) == pytest.approx(1)
     row = rows_of(found, "top_words", template="for me")[0]
     assert row.labels["smallest"] == pytest.approx(0.2001)
@@ -240,6 +324,63 @@ def test_categories_under_five_cannot_be_told(beside_random):
     for row in rows:
         assert row.labels["state"] == state_of(row)
     assert LEAN in {row.labels["state"] for row in rows}
+
+
+def test_the_question_over_all_templates_is_a_family_of_its_own(summarise):
+    found = summarise(
+        ("m", "masked", FakeAttitude(lambda tags: 0.4, noise=0.05, spread=0.05)),
+        templates=["for me", "impersonal"],
+    )
+    every, *single = rows_of(found, "difference")
+    assert every.labels["template"] == "all"
+    assert every.q == every.p
+    assert [row.q for row in single] == pytest.approx(benjamini_hochberg([row.p for row in single]))
+
+
+def test_the_excess_of_another_condition_is_over_the_rest_of_its_kind():
+    simulation = _simulation()
+    found = simulation.masked(np.random.default_rng(0), np.random.default_rng(1).normal(0.4, 0.05, size=122))
+    others = np.flatnonzero(~found.roster.stigmatized)
+    first, rest = others[0], others[1:]
+    excess = measures.condition_excess(found)
+    assert excess.estimate[first] == pytest.approx(found.overall[first] - found.overall[rest].mean())
+    assert excess.estimate[0] == pytest.approx(found.overall[0] - found.overall[others].mean())
+
+
+def test_a_few_extreme_conditions_decide_nothing(summarise):
+    """Every eighth stigmatized condition far above, the others alike: found by the rule, and not called."""
+    rank = {name: at for at, name in enumerate(dict.fromkeys(each.condition for each in load_conditions()))}
+
+    def few(tags):
+        stands_out = tags["group"] == "stigmatized" and rank[tags["condition"]] % 8 == 0
+        return 0.75 if stands_out else 0.4
+
+    def score(tags, i):
+        return str(3 if few(tags) > 0.5 else int(noise_of(4, tags["condition"], tags["distance"]) > 1.5))
+
+    found = summarise(
+        ("m", "masked", FakeAttitude(few, noise=0.02, spread=0.01)),
+        ("c", "chat", FakeChat(score)),
+        answers=1,
+    )
+    states = {(each.model, each.aspect.split()[0]): each for each in found.verdicts}
+    for verdict in (states["m", "attitude"], states["c", "social"]):
+        assert (verdict.q < 0.05, verdict.low > 0) == (True, True)
+        assert verdict.state == CANNOT_TELL
+        assert "a few conditions with very high or low numbers" in verdict.reason
+
+
+def test_a_category_that_hangs_on_few_cannot_be_told(summarise):
+    rank = {name: at for at, name in enumerate(dict.fromkeys(each.condition for each in load_conditions()))}
+
+    def some(tags):
+        chosen = tags["category"] == "physical traits" and tags["group"] == "stigmatized"
+        return 0.52 + 0.08 * (rank[tags["condition"]] % 7 == 0) if chosen else 0.5
+
+    found = summarise(("m", "masked", FakeAttitude(some, noise=0.02, spread=0.01)))
+    row = row_of(found, "categories", category="physical traits")
+    assert (row.q < 0.05, row.low > 0) == (True, True)
+    assert row.labels["state"] == CANNOT_TELL
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -320,5 +461,19 @@ def test_skewed_conditions_single_nobody_out():
     told = [bool(normal_scales(0.05 * rng.exponential(size=122), labels)) for _ in range(40)]
     assert sum(told) <= 6
     assert normal_scales(np.full(122, 0.4), labels) == []
+    # heavy tails on both sides: extremes above come by chance
+    heavy = [bool(normal_scales(0.42 + 0.03 * rng.standard_t(2, size=122), labels)) for _ in range(40)]
+    assert sum(heavy) <= 8
+    shifted = rng.normal(0.4, 0.03, size=122) + np.where(np.arange(122) < 5, 0.3, 0.0)
+    assert normal_scales(shifted, labels)  # what a model singles out lies above, and is not chance
+    # three conditions far below are enough; above, they would be what the model singles out
+    scores = np.concatenate([stats.norm.ppf((np.arange(n) + 0.5) / n) for n in (93, 29)])
+    normal = 0.4 + 0.03 * scores
+    assert len(normal_scales(normal, labels)) == 5
+    assert normal_scales(normal - 0.15 * (np.arange(122) < 3), labels) == []
+    assert normal_scales(normal + 0.15 * np.isin(np.arange(122), (90, 91, 92)), labels)
+    # the non-stigmatized ones must look normal on the scale: on that of log-normal ones, log and nothing else
+    skewed = np.where(labels, normal, 0.1 * np.exp(0.8 * scores))
+    assert [SCALES.index(scale) for scale in normal_scales(skewed, labels)] == [2, 4]
     few = np.repeat([True, False], [93, 4])
     assert normal_scales(rng.normal(0.4, 0.03, size=97), few) == []

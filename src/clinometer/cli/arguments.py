@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -22,6 +22,17 @@ CacheOption = Annotated[
 ]
 ExecutorOption = Annotated[
     str, typer.Option(help="What runs the batches: local, or an executor of an installed package.")
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
+LearningRateOption = Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")]
+AuditOption = Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")]
+ProfileOption = Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")]
+SettingsOption = Annotated[
+    list[str] | None, typer.Option("--set", help="An option of the audit: PROBE.OPTION=VALUE.", show_default=False)
+]
+DtypeOption = Annotated[
+    Literal["auto", "float32", "bfloat16"],
+    typer.Option(help="The numbers to compute in; bfloat16 is mixed precision. auto: bfloat16 on a GPU."),
 ]
 TrustOption = Annotated[
     list[str] | None, typer.Option(help="A model whose own code may run; repeatable.", show_default=False)

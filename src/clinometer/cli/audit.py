@@ -15,6 +15,7 @@ from clinometer.cli.arguments import (
     QuietOption,
     TrustOption,
 )
+from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
 from clinometer.errors import SpecError
 
@@ -68,6 +69,14 @@ def audit(
         str | None,
         typer.Option(help="sentiment_words: neutral words (MPQA .tff, or CSV word,label).", show_default=False),
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="stereotypes, stigma, counterfactual: your own groups of people (CSV name,category and perhaps "
+            "plural, singular, verb, subgroup, article).",
+            show_default=False,
+        ),
+    ] = None,
     scorer: Annotated[
         list[str] | None,
         typer.Option(help="counterfactual: a classifier that scores the texts; at least two.", show_default=False),
@@ -75,6 +84,16 @@ def audit(
     encoder: Annotated[
         str | None,
         typer.Option(help="counterfactual: the encoder that compares texts.", show_default=False),
+    ] = None,
+    as_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            help="How to ask a model that continues text: chat or causal (NAME=chat for one of several); give "
+            "both to compare. Default: chat where its tokenizer has a chat template.",
+            metavar="[NAME=]chat|causal",
+            show_default=False,
+        ),
     ] = None,
     label_map: Annotated[
         list[str] | None,
@@ -96,13 +115,19 @@ def audit(
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
     quiet: QuietOption = False,
+    json: JsonOption = None,
+    markdown: MarkdownOption = None,
+    fail_on: FailOnOption = "",
+    allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Audit language models and write a report."""
+    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
     described = {
         "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
         "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
-        "--scorer": scorer, "--encoder": encoder, "--label-map": label_map,
+        "--groups": groups,
+        "--scorer": scorer, "--encoder": encoder, "--as": as_, "--label-map": label_map,
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
     if spec is not None and both:
@@ -112,7 +137,7 @@ def audit(
     from clinometer.cli.spec_options import require_trust, spec_from_options
     from clinometer.spec import read_spec
     from clinometer.workflows import AuditRequest, Execution, run_audit
-    from clinometer.workflows.specs import default_models, new_run_folder
+    from clinometer.workflows.specs import default_models, new_run_folder, with_groups
 
     if spec is not None:
         wanted = read_spec(spec)
@@ -136,9 +161,12 @@ def audit(
             roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
             label_maps=label_map or [],
             trusted=trust_remote_code or [],
+            ways=as_ or [],
         )
+        wanted = with_groups(wanted, groups) if groups else wanted
 
     place = out if out is not None else new_run_folder(wanted)
     execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
     request = AuditRequest(spec=wanted, folder=place, execution=execution)
-    finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)
+    run = finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)
+    settle(run, outcome)

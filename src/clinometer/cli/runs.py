@@ -16,6 +16,7 @@ from clinometer.cli.arguments import (
     RunArgument,
     TrustOption,
 )
+from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
 from clinometer.cli.terminal import show
 
@@ -83,8 +84,14 @@ def report(
         Path | None,
         typer.Option(help="Also save every figure as PNG and SVG into this folder.", show_default=False),
     ] = None,
+    json: JsonOption = None,
+    markdown: MarkdownOption = None,
+    fail_on: FailOnOption = "",
+    allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Write the report of a run again; needs no model."""
+    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
+    from clinometer.results import Run
     from clinometer.workflows import report_run
 
     folder = _opened(run)
@@ -94,6 +101,7 @@ def report(
 
         for path in save_figures(folder, figures):
             show(path)
+    settle(Run(folder), outcome)
 
 
 def _places(given: list[str]) -> dict[str, str]:

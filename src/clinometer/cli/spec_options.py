@@ -23,9 +23,13 @@ def spec_from_options(
     roles: Mapping[str, Sequence[str] | None],
     label_maps: Sequence[str],
     trusted: Sequence[str],
+    ways: Sequence[str] = (),
 ) -> AuditSpec:
-    """Return the spec that the options describe; `shortcuts` are options of audits that have their own flag."""
-    from clinometer.workflows.specs import describe_audit
+    """Return the spec that the options describe; `shortcuts` are options of audits that have their own flag.
+
+    `ways` say how models are asked: "chat", or NAME=chat for one of several.
+    """
+    from clinometer.workflows.specs import asked_as, describe_audit
 
     given = list(dict.fromkeys([*models, *(name for players in roles.values() for name in players or ())]))
     aliases = dict(map(parse_alias, given))  # as given -> alias, name
@@ -46,7 +50,7 @@ def spec_from_options(
         )
 
     described_audit = describe_audit(
-        [described(name) for name in models],
+        asked_as([described(name) for name in models], ways),
         probes=probes or None,
         profile=profile,
         seed=seed,

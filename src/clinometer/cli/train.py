@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clinometer.cli.arguments import DeviceOption, QuietOption
+from clinometer.cli.arguments import DeviceOption, DtypeOption, QuietOption, SeedOption
 from clinometer.cli.terminal import show
 from clinometer.errors import InputError
 
@@ -42,15 +42,12 @@ def train(
     batch: Annotated[int, typer.Option(help="Pieces of text in a step.")] = 16,
     accumulate: Annotated[int, typer.Option(help="Compute a step in this many parts, to need less memory.")] = 1,
     window: Annotated[int, typer.Option(help="Tokens in a piece of text.")] = 512,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: SeedOption = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="Where the checkpoint goes.", show_default="tuned/<model>-<corpus>"),
     ] = None,
-    dtype: Annotated[
-        Literal["auto", "float32", "bfloat16"],
-        typer.Option(help="The numbers to compute in; bfloat16 is mixed precision. auto: bfloat16 on a GPU."),
-    ] = "auto",
+    dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:
@@ -61,8 +58,7 @@ def train(
     # heavy imports below: `clinometer --help` must not wait for them
     from clinometer.cli.tuned import training
     from clinometer.data.corpora import corpus_name
-    from clinometer.models.load import kind_of
-    from clinometer.models.providers.local import resolve
+    from clinometer.models.providers.local import built_as, resolve
     from clinometer.train import CausalSettings, train_causal
     from clinometer.train.processes import end_processes, is_main_process
     from clinometer.types import ModelSpec
@@ -83,7 +79,7 @@ def train(
         seed=seed,
     )
     check_corpora(corpus)
-    if kind_of(resolve(ModelSpec(name=model))) == "masked":
+    if built_as(resolve(ModelSpec(name=model))) == "masked":
         raise InputError(
             f"{model!r} is a masked model; train a causal one here, such as builtin:causal, and masked ones with"
             " clinometer shift MODEL --corpus FILE --no-audit"

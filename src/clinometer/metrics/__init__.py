@@ -22,6 +22,8 @@ from clinometer.metrics.fairness_intervals import (
     fairness_interval,
     paired_change,
 )
+from clinometer.metrics.fairness_resampling import individual_interval
+from clinometer.metrics.fairness_scores import ScoreFairness, score_fairness
 from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, PairNull, fairness_null, pair_null
 from clinometer.metrics.gendered import (
     GenderedMass,
@@ -30,6 +32,7 @@ from clinometer.metrics.gendered import (
     log_relative_probability,
     stereotypical_margin,
 )
+from clinometer.metrics.outputs import OutputDifference, output_difference
 from clinometer.metrics.relevance import (
     DistinctWord,
     distinct_words,
@@ -58,11 +61,13 @@ __all__ = [
     "FairnessInterval",
     "FairnessNull",
     "GenderedMass",
+    "OutputDifference",
     "OverallAttitude",
     "PairNull",
     "PairedChange",
     "Reduction",
     "RepresentationalSimilarity",
+    "ScoreFairness",
     "SubgroupDistances",
     "above_threshold",
     "demographic_disparity",
@@ -75,10 +80,12 @@ __all__ = [
     "gendered_mass",
     "group_fairness",
     "individual_fairness",
+    "individual_interval",
     "log_relative_probability",
     "mentions",
     "mentions_share",
     "negative_attitude",
+    "output_difference",
     "overall_attitude",
     "pair_null",
     "paired_change",
@@ -87,6 +94,7 @@ __all__ = [
     "representational_similarity",
     "sat_effect",
     "sat_polarity",
+    "score_fairness",
     "semantic_similarity_share",
     "sst_strength",
     "stereotypical_margin",

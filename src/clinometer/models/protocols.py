@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from clinometer.errors import RequestError
 from clinometer.types import (
     Answer,
+    AnswerWord,
     Ask,
     Classify,
     ClassifyAnswer,
@@ -19,6 +20,7 @@ from clinometer.types import (
     ModelInfo,
     NextWord,
     Request,
+    Rescore,
     Sample,
     TextAnswer,
     WordAnswer,
@@ -70,6 +72,13 @@ class CanContinue(Protocol):
 
 
 @runtime_checkable
+class CanRescore(Protocol):
+    """Causal models: the word at a blank, by the score of the whole text."""
+
+    def rescore(self, batch: Sequence[Rescore]) -> list[WordAnswer]: ...
+
+
+@runtime_checkable
 class CanSample(Protocol):
     """Causal models: continuations of a prefix."""
 
@@ -104,25 +113,36 @@ class CanAsk(Protocol):
     def ask(self, batch: Sequence[Ask]) -> list[TextAnswer]: ...
 
 
+@runtime_checkable
+class CanAnswerWord(Protocol):
+    """Chat models: the probabilities of the first word of an answer."""
+
+    def answer_word(self, batch: Sequence[AnswerWord]) -> list[WordAnswer]: ...
+
+
 # Which method answers which request, and with what: the one place that knows.
 METHODS: dict[type, str] = {
     Fill: "fill",
     NextWord: "next_word",
+    Rescore: "rescore",
     Sample: "sample",
     LogLikelihood: "log_likelihood",
     Classify: "classify",
     Embed: "embed",
     Ask: "ask",
+    AnswerWord: "answer_word",
 }
 
 ANSWERS: dict[type, type] = {
     Fill: WordAnswer,
     NextWord: WordAnswer,
+    Rescore: WordAnswer,
     Sample: TextAnswer,
     LogLikelihood: LogLikelihoodAnswer,
     Classify: ClassifyAnswer,
     Embed: EmbedAnswer,
     Ask: TextAnswer,
+    AnswerWord: WordAnswer,
 }
 
 Kind = TypeVar("Kind", bound=Request)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from clinometer.errors import InputError, RecordsError, StoreError, nearest
 from clinometer.store.atomic import (
@@ -62,6 +63,7 @@ from clinometer.store.inside import plain_files, read_plain, require_plain
 from clinometer.store.lock import hold_lock
 from clinometer.store.names import DAMAGED, PartName, StageKey, safe_name
 from clinometer.store.parts import DamagedPart, Done, IntactPart, PartReader, Span, by_index, latest
+from clinometer.store.schema import later_columns
 from clinometer.store.seal import FINDINGS, RECORDS, SEAL, Sealed, check_seal, digest_of, write_seal
 from clinometer.store.tags import TAGS
 from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RELABELLED, RecordWriter
@@ -185,14 +187,14 @@ class RunFolder:
 
     # -- documents
 
-    def changed_documents(self) -> tuple[str, ...]:
+    def changed_documents(self) -> dict[str, str]:
         """Return a sentence for every document that is not as it was written; format 1 and 2 cannot tell."""
-        return tuple(changed_documents(self.path, self.provenance))
+        return changed_documents(self.path, self.provenance)
 
     def require_documents(self) -> None:
         """Raise StoreError that names a document that is not as it was written."""
         if problems := self.changed_documents():
-            raise StoreError("; ".join(problems))
+            raise StoreError("; ".join(problems.values()))
 
     def input_place(self, file: str) -> Path:
         """Return where a file is that the spec names; raise SpecError if it is not one of the run's inputs."""
@@ -335,8 +337,9 @@ class RunFolder:
         is null. If an index was recorded twice, the later record counts. Raises RecordsError when a part is
         damaged, nothing is recorded, or a column does not exist.
         """
-        frames: list[pl.DataFrame] = []
-        names: dict[str, None] = {}
+        older = _not_in_older(columns)
+        frames = [older] if older.width else []
+        names: dict[str, None] = dict.fromkeys(older.columns)
         chosen = None if indices is None else pl.Series(sorted(set(indices)), dtype=pl.Int64)
         for part in self._intact(key):
             present = part.column_names()
@@ -357,7 +360,9 @@ class RunFolder:
             spans.append(Span(path=part.path, first=part.first_index()))
             schemas[tuple(part.schema().items())] = None
         # where a column's type differs between parts (int here, float there), take the wider one, as `table` does
-        empty = pl.concat([pl.DataFrame(schema=dict(schema)) for schema in schemas], how="diagonal_relaxed")
+        parts = [pl.DataFrame(schema=dict(schema)) for schema in schemas]
+        older = _not_in_older(columns)
+        empty = pl.concat([*parts, *([older] if older.width else [])], how="diagonal_relaxed")
         _require_columns(key, columns or (), empty.columns)
         chosen = list(columns) if columns is not None else _ordered(empty.columns)
         wanted = [name for name in empty.columns if name in {"index", *chosen}]
@@ -422,6 +427,14 @@ class RunFolder:
                 aside = aside.with_name(aside.name + DAMAGED)
             rename_durably(part.path, aside, run=self.path)
         return damaged
+
+
+def _not_in_older(columns: Sequence[str] | None) -> pl.DataFrame:
+    """Return an empty table of those columns that records of an older release lack: there they are null."""
+    later = later_columns()
+    return pl.DataFrame(
+        pa.schema([later.field(name) for name in columns or () if name in later.names]).empty_table()
+    )
 
 
 def _require_columns(key: StageKey, columns: Iterable[str], known: Iterable[str]) -> None:

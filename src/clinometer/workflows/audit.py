@@ -38,6 +38,7 @@ from clinometer.workflows.checks import (
 from clinometer.workflows.places import with_places, without_places
 from clinometer.workflows.plans import (
     RunRecords,
+    conclude,
     other_questions,
     plans_of,
     players_of,
@@ -97,9 +98,10 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
     infos: list[ModelInfo] = []
     first = FirstQuestions(spec, probes)
     for label in pool.labels:
-        infos.append(replace(pool.get(label).info, name=label))
+        model = pool.look_at(label)
+        infos.append(replace(model.info, name=label))
         if len(infos) <= len(spec.models):  # assistants are asked later, about what is not known yet
-            first.check(pool.get(label), infos[-1])
+            first.check(model, infos[-1])
     check_roles(spec, probes, infos)
     players = players_of(spec, infos)
     models = RunModels(
@@ -261,6 +263,6 @@ class _Completion:
 
     def _conclude(self, probe: Probe, plans: list[Plan]) -> Findings:
         self.progress.note(f"{probe.name}: reading the answers")
-        found = replace(probe.findings(plans, RunRecords(self.run, probe.name)), release=__version__)
+        found = conclude(probe, plans, self.run)
         self.run.write_findings(found)
         return found

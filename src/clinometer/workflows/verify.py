@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 from clinometer import __version__
 from clinometer.engine import Checked, RequestIdentity, check_stage
@@ -15,7 +14,15 @@ from clinometer.questions import items_of
 from clinometer.store import SEAL, RunFolder, StageKey, changed_csvs, compare_findings
 from clinometer.types import Findings
 from clinometer.workflows.checks import check_spec
-from clinometer.workflows.plans import RunRecords, other_questions, plans_of, probes_of, spec_of, stages_of
+from clinometer.workflows.plans import (
+    RunRecords,
+    conclude,
+    other_questions,
+    plans_of,
+    probes_of,
+    spec_of,
+    stages_of,
+)
 from clinometer.workflows.report import page_of
 
 
@@ -71,8 +78,7 @@ def run_verify(request: VerifyRequest) -> Verification:
             problems += [f"{name}: {lack}" for lack in lacking]
             problems.append(f"{name}: run `clinometer resume {run.path}` to complete it")
         else:
-            found = probe.findings(plans[name], RunRecords(run, name))
-            concluded.append(replace(found, release=__version__))
+            concluded.append(conclude(probe, plans[name], run))
     problems += _unasked(run, stages_of(probes, plans), probes, older)
     records = sum(len(run.done(key)) for key in run.stages())
     wrong, untold = _compared(run, concluded)
@@ -102,7 +108,7 @@ class _Files:
 
 def _check_files(run: RunFolder) -> _Files:
     """Hash every file of the run; each that is wrong is named once."""
-    wrong = {str(Path(text.split(" ", 1)[0])): text for text in run.changed_documents()}
+    wrong = {str(run.path / name): text for name, text in run.changed_documents().items()}
     wrong |= {str(part.path): f"{part.path}: {part.reason}" for part in run.check()}
     if run.format < 3:
         untold = "spec, models, inputs, provenance and tags have no checksums, so they were not checked"

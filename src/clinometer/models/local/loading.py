@@ -17,15 +17,13 @@ from clinometer.errors import ModelError, nearest, reason
 from clinometer.models.code import code_checksum
 from clinometer.models.files import (
     has_vocabulary,
-    identifying_settings,
-    tokenizer_checksum,
     tuning_of,
     weight_files,
-    weights_checksum,
 )
 from clinometer.models.local.fitting import require_fitting_size
+from clinometer.models.local.lora import merge_adapter
 from clinometer.models.local.text import window_of
-from clinometer.models.providers.local import ADAPTERS, CAPABILITIES, ModelSource
+from clinometer.models.providers.local import ADAPTERS, CAPABILITIES, ModelSource, files_identity
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -64,16 +62,25 @@ def load_with(
     return Loaded(info=info, model=model, tokenizer=tokenizer)
 
 
+def _placed(device: torch.device, *, quantised: bool) -> dict[str, Any]:
+    """Say where weights are put as they are read; elsewhere they are moved afterwards."""
+    if device.type == "meta":
+        return {"device_map": "meta"}
+    return {"device_map": {"": device}} if quantised else {}
+
+
 def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: torch.device) -> Any:
     """Load a model with all of its weights, ready to be asked on the device.
 
     A weight that the files do not have, or have in another shape, would be filled with random numbers: that is an
-    error here.
+    error here. On the device "meta" the same is checked, and no weight is read.
     """
     dtype = torch_dtype(spec.dtype, device)
     _require_sound_files(source)
+    # a quantised model is put on its device as it is read, and may not be moved afterwards
+    quantised = bool(getattr(source.config, "quantization_config", None))
     try:
-        with _quiet():
+        with quiet():
             require_fitting_size(auto_class, source, trust_remote_code=spec.trust_remote_code)
             model, report = auto_class.from_pretrained(
                 source.folder,
@@ -83,6 +90,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
                 use_safetensors=True,
                 ignore_mismatched_sizes=True,  # they are in the report, by name
                 output_loading_info=True,
+                **_placed(device, quantised=quantised),
             )
     except (MemoryError, ModelError):
         raise
@@ -104,7 +112,9 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
             f" ({', '.join(missing[:3])}{', …' if len(missing) > 3 else ''});"
             " choose a model that was saved with this head"
         )
-    return model.to(device).eval()
+    if source.adapter is not None:
+        model = merge_adapter(model, source.adapter, source.name)
+    return model.eval() if quantised else model.to(device).eval()
 
 
 def load_tokenizer(folder: Path, *, trust_remote_code: bool) -> Any:
@@ -137,19 +147,20 @@ def describe(
     settings: Mapping[str, str] | None = None,
 ) -> ModelInfo:
     """Return what identifies a loaded model, checksums included."""
+    files = files_identity(source.folder, source.adapter, own_code=source.own_code)
     return ModelInfo(
         name=source.name,
         kind=kind,
         family=source.config.model_type,
         capabilities=capabilities,
-        weights=weights_checksum(source.folder),
-        tokenizer=tokenizer_checksum(source.folder),
+        weights=files["weights"],
+        tokenizer=files["tokenizer"],
         dtype=str(dtype).removeprefix("torch."),
         code=code_checksum(ADAPTERS[kind][0]),
         parameters=parameters,
         window=window,
-        settings={**identifying_settings(source.folder, own_code=source.own_code), **(settings or {})},
-        tuning=tuning_of(source.folder),
+        settings={**files["settings"], **(settings or {})},
+        tuning=tuning_of(source.adapter or source.folder),
     )
 
 
@@ -198,8 +209,8 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers from printing: what matters in its loading report is raised as an error."""
+def quiet() -> Iterator[None]:
+    """Keep transformers from printing bars and logs of its own; what matters in them is raised as an error."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

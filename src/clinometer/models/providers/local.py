@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from clinometer.errors import ModelError, reason
 from clinometer.limits import parse_json, read_limited
@@ -18,12 +18,19 @@ from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
 from clinometer.models.files import (
     WEIGHTS,
     WEIGHTS_INDEX,
+    checksum,
+    has_chat_template,
+    has_vocabulary,
     identifying_settings,
     tokenizer_checksum,
+    tuning_of,
+    weight_files,
     weights_checksum,
 )
+from clinometer.models.providers import adapters
+from clinometer.models.providers.adapters import base_of, is_adapter
 from clinometer.models.sizes import is_plain, require_few_layers
-from clinometer.types import ModelKind, ModelSpec
+from clinometer.types import AskedAs, Dtype, ModelKind, ModelSpec
 
 if TYPE_CHECKING:
     import torch
@@ -46,16 +53,33 @@ ADAPTERS: dict[ModelKind, tuple[str, str]] = {
     "causal": ("causal", "CausalModel"),
     "classifier": ("classifier", "ClassifierModel"),
     "encoder": ("encoder", "EncoderModel"),
-    "chat": ("causal", "ChatModel"),
+    "chat": ("chat", "ChatModel"),
 }
 CAPABILITIES: dict[ModelKind, tuple[str, ...]] = {
     "masked": ("fill",),
     "permuted": ("fill",),
-    "causal": ("next_word", "sample", "log_likelihood"),
+    "causal": ("next_word", "rescore", "sample", "log_likelihood"),
     "classifier": ("classify",),
     "encoder": ("embed",),
-    "chat": ("ask",),
+    "chat": ("ask", "answer_word"),
 }
+
+# What reads the checkpoints of each quantisation method, as pip knows it and as Python does. A method that is not
+# here is left to transformers.
+_QUANTISERS = {
+    "aqlm": ("aqlm", "aqlm"),
+    "awq": ("gptqmodel", "gptqmodel"),
+    "bitsandbytes": ("bitsandbytes", "bitsandbytes"),
+    "compressed-tensors": ("compressed-tensors", "compressed_tensors"),
+    "eetq": ("eetq", "eetq"),
+    "gptq": ("gptqmodel", "gptqmodel"),
+    "hqq": ("hqq", "hqq"),
+    "quanto": ("optimum-quanto", "optimum"),
+    "torchao": ("torchao", "torchao"),
+    "vptq": ("vptq", "vptq"),
+}
+
+_WAYS: dict[str, AskedAs] = {"causal": "causal", "chat": "chat"}  # how a model that continues text can be asked
 
 # How an architecture's name ends tells its head; the first that fits decides.
 _ENDINGS: dict[tuple[str, ...], ModelKind] = {
@@ -90,24 +114,35 @@ class BuiltInModels:
             folder_of(spec.name)
             folder_of(model.over)
         else:
-            resolve(spec)
+            kind_of(resolve(spec), spec.kind)
 
     def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
         """Return what models of this kind can be asked."""
-        return CAPABILITIES[entry(spec.name).kind]
+        return CAPABILITIES[_asked(spec.name, entry(spec.name).kind, spec.kind)]
 
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Load the model with the adapter of its kind, or as an adapter over another built-in model."""
+        return self._open(spec, device, weights=True)
+
+    def inspect(self, spec: ModelSpec, *, device: str) -> Model:
+        """Return the model without its weights."""
+        return self._open(spec, device, weights=_needs_weights(spec))
+
+    def weight_bytes(self, spec: ModelSpec) -> int:
+        """Return how large its weight files are."""
+        return _weight_bytes(folder_of(entry(spec.name).over or spec.name))
+
+    def _open(self, spec: ModelSpec, device: str, *, weights: bool) -> Model:
         model = entry(spec.name)
         require_packages(spec.name)
         from clinometer.models.local.loading import pick_device
 
         where = pick_device(device)  # before the model is converted, which takes half a minute
         if not model.over:
-            return _load_with_adapter(resolve(spec), spec, where)
+            return _open_with_adapter(resolve(spec), spec, where, weights=weights)
         from clinometer.models.local.sentiment import SentimentModel
 
-        return SentimentModel.open(spec, where)
+        return SentimentModel.open(spec, where if weights else _nowhere())
 
 
 @final
@@ -121,32 +156,42 @@ class FolderOrHub:
         return True
 
     def check(self, spec: ModelSpec) -> None:
-        """Raise ModelError for a model that is not there or cannot be loaded safely."""
-        resolve(spec)
+        """Raise ModelError for a model that is not there, cannot be loaded safely or asked as the spec says."""
+        kind_of(resolve(spec), spec.kind)
 
     def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
         """Return what the architecture in config.json can be asked."""
-        return CAPABILITIES[kind_of(resolve(spec))]
+        return CAPABILITIES[kind_of(resolve(spec), spec.kind)]
 
     def identity(self, spec: ModelSpec) -> Mapping[str, Any]:
         """Return the checksums of the files, its own code among them; the configuration is hashed, not read."""
         folder = _folder_of(spec)
         try:
+            adapter = folder if is_adapter(folder) else None
+            if adapter is not None:
+                folder = _folder_of(replace(spec, name=base_of(folder, spec.name)))
             _require_safe_weights(folder, spec.name)
-            return {
-                "weights": weights_checksum(folder),
-                "tokenizer": tokenizer_checksum(folder),
-                "settings": identifying_settings(folder, own_code=spec.trust_remote_code),
-            }
+            return files_identity(folder, adapter, own_code=spec.trust_remote_code)
         except OSError as error:
             raise _unreadable(folder, error) from error
 
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Load the model with the adapter that its configuration calls for."""
+        return self._open(spec, device, weights=True)
+
+    def inspect(self, spec: ModelSpec, *, device: str) -> Model:
+        """Return the model without its weights, where its code is that of transformers."""
+        return self._open(spec, device, weights=_needs_weights(spec))
+
+    def weight_bytes(self, spec: ModelSpec) -> int:
+        """Return how large its weight files are."""
+        return _weight_bytes(resolve(spec).folder)
+
+    def _open(self, spec: ModelSpec, device: str, *, weights: bool) -> Model:
         source = resolve(spec)
         from clinometer.models.local.loading import pick_device
 
-        return _load_with_adapter(source, spec, pick_device(device))
+        return _open_with_adapter(source, spec, pick_device(device), weights=weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +201,14 @@ class ModelSource:
     name: str
     folder: Path
     config: PretrainedConfig
+    adapter: Path | None = None  # the folder of a LoRA adapter that is merged into it
+    kind: AskedAs = ""  # how it is asked unless the spec says otherwise; "": its chat template decides
     own_code: bool = False  # whether code that the model brings may run
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """Where its tokenizer is: an adapter may bring its own."""
+        return self.adapter if self.adapter and has_vocabulary(self.adapter) else self.folder
 
 
 def require_packages(name: str) -> None:
@@ -172,22 +224,91 @@ def resolve(spec: ModelSpec) -> ModelSource:
     """Find the files of a model and check that they can be loaded safely; nothing is loaded yet."""
     folder = _folder_of(spec)
     try:
-        _require_safe_weights(folder, spec.name)
+        adapter = is_adapter(folder)
+        if not adapter:
+            _require_safe_weights(folder, spec.name)
     except OSError as error:
         raise _unreadable(folder, error) from error
+    if adapter:
+        return _resolve_adapter(folder, spec)
     require_packages(spec.name)
     config = _read_config(folder, spec)
-    return ModelSource(name=spec.name, folder=folder, config=config, own_code=spec.trust_remote_code)
+    _require_quantiser(config, spec.name)
+    return ModelSource(
+        name=spec.name,
+        folder=folder,
+        config=config,
+        kind=_declared(spec.name),
+        own_code=spec.trust_remote_code,
+    )
+
+
+def files_identity(folder: Path, adapter: Path | None, *, own_code: bool) -> dict[str, Any]:
+    """Return those fields of a model's `ModelInfo` that its files tell; of a LoRA adapter, with its base's."""
+    settings = identifying_settings(folder, own_code=own_code)
+    if adapter is None:
+        return {
+            "weights": weights_checksum(folder),
+            "tokenizer": tokenizer_checksum(folder),
+            "settings": settings,
+        }
+    return {
+        "weights": checksum(*weight_files(folder), adapter / adapters.WEIGHTS),
+        "tokenizer": tokenizer_checksum(adapter if has_vocabulary(adapter) else folder),
+        "settings": {**settings, "adapter": checksum(adapter / adapters.CONFIG)},
+    }
 
 
 def _unreadable(folder: Path, error: OSError) -> ModelError:
     return ModelError(f"{str(folder)!r} cannot be read: {error.strerror}; make it readable")
 
 
-def kind_of(source: ModelSource) -> ModelKind:
-    """Return which adapter a model needs; the `architectures` field of its config.json decides."""
-    if source.name.startswith(PREFIX):  # the catalogue knows better: a chat model is a causal one by its files
-        return entry(source.name).kind
+def _declared(name: str) -> AskedAs:
+    """Return how the catalogue says that a built-in model is asked: one checkpoint may be in it twice."""
+    return _WAYS.get(entry(name).kind, "") if name.startswith(PREFIX) else ""
+
+
+def _resolve_adapter(folder: Path, spec: ModelSpec) -> ModelSource:
+    base = base_of(folder, spec.name)
+    try:
+        source = resolve(replace(spec, name=base))
+    except ModelError as error:
+        raise ModelError(f"{spec.name!r} is an adapter, and its base model cannot be opened: {error}") from error
+    if source.adapter is not None:
+        raise ModelError(f"{spec.name!r} is an adapter over another adapter, {base!r}; merge that one first")
+    return replace(source, name=spec.name, adapter=folder, kind="")
+
+
+def kind_of(source: ModelSource, asked: AskedAs = "") -> ModelKind:
+    """Return which adapter a model needs: its architecture decides, and where it continues text, how it is asked.
+
+    That is `asked`, else what the catalogue says, else "chat" where the tokenizer has a chat template. A
+    checkpoint that Clinometer trained is a causal model: it was trained to continue text.
+    """
+    found = _asked(source.name, built_as(source), asked)
+    if found not in _WAYS:
+        return found
+    has_template = has_chat_template(source.tokenizer_folder)
+    if asked == "chat" and not has_template:
+        raise ModelError(
+            f"the tokenizer of {source.name!r} has no chat template, so it is not known how it reads a"
+            " conversation; choose an instruction-tuned model, or ask it as a causal one (--as causal)"
+        )
+    by_files: ModelKind = "chat" if has_template and not tuning_of(source.folder) else "causal"
+    return asked or source.kind or by_files
+
+
+def _asked(name: str, kind: ModelKind, asked: AskedAs) -> ModelKind:
+    """Return the kind of a model that is to be asked in some way; ModelError where that is not possible."""
+    if asked and kind not in _WAYS:
+        raise ModelError(
+            f"{name!r} is a {kind} model and cannot be asked as a {asked} one; only models that continue text can"
+        )
+    return asked or kind
+
+
+def built_as(source: ModelSource) -> ModelKind:
+    """Return what a model was built to be, however it is asked; `architectures` in its config.json decides."""
     # sentence-transformers leaves the architecture it started from in config.json, even where the head is gone
     if (source.folder / "modules.json").is_file():
         return "encoder"
@@ -205,11 +326,32 @@ def kind_of(source: ModelSource) -> ModelKind:
     )
 
 
-def _load_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.device) -> Model:
-    module, adapter = ADAPTERS[kind_of(source)]
+def _open_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.device, *, weights: bool) -> Model:
+    module, adapter = ADAPTERS[kind_of(source, spec.kind)]
     room = importlib.import_module(f"clinometer.models.local.{module}")
+    if not weights:
+        from clinometer.models.local.loading import torch_dtype
+
+        dtype = str(torch_dtype(spec.dtype, device)).removeprefix("torch.")
+        spec = replace(spec, dtype=cast("Dtype", dtype))
+        device = _nowhere()
     model: Model = getattr(room, adapter).load(source, spec, device)
     return model
+
+
+def _needs_weights(spec: ModelSpec) -> bool:
+    """Tell whether a model must be loaded to be described: for code of its own, or without accelerate."""
+    return spec.trust_remote_code or bool(absent_packages("accelerate"))
+
+
+def _nowhere() -> torch.device:
+    import torch
+
+    return torch.device("meta")
+
+
+def _weight_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in weight_files(folder) if file.is_file())
 
 
 def _folder_of(spec: ModelSpec) -> Path:
@@ -269,11 +411,6 @@ def _download(spec: ModelSpec) -> Path:
 def _require_safe_weights(folder: Path, name: str) -> None:
     if strange := sorted(path.name for path in folder.iterdir() if path.exists() and not is_plain(path)):
         raise ModelError(f"{strange[0]} of {name!r} is not an ordinary file; take it out of that folder")
-    if (folder / "adapter_config.json").exists():  # transformers would fetch and load the model it was made for
-        raise ModelError(
-            f"{name!r} is an adapter (it has adapter_config.json), not a whole model;"
-            " merge it with peft's merge_and_unload(), save the result and give that folder"
-        )
     if not (folder / "config.json").exists():
         raise ModelError(
             f"no model in {name!r}: there is no config.json in that folder;"
@@ -338,6 +475,20 @@ def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
             f"config.json of {spec.name!r} has a value that transformers refuses ({reason(error)});"
             " correct it, or save the model again"
         ) from error
+
+
+def _require_quantiser(config: PretrainedConfig, name: str) -> None:
+    """Raise ModelError where the library is missing that reads a quantised checkpoint."""
+    settings = getattr(config, "quantization_config", None)
+    if not settings:
+        return
+    method = settings.get("quant_method") if isinstance(settings, dict) else getattr(settings, "quant_method", "")
+    package, module = _QUANTISERS.get(str(getattr(method, "value", method)), ("", ""))
+    if module and absent_packages(module):
+        raise ModelError(
+            f"{name!r} is quantised with {package}, which is needed to read it and not installed:"
+            f" pip install {package} (or give the checkpoint that it was made from)"
+        )
 
 
 def _architecture(source: ModelSource) -> str:

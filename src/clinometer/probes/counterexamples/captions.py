@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clinometer.probes.counterexamples.measures import FEWEST, LITTLE
-from clinometer.probes.counterexamples.questions import LISTED_BACKGROUNDS
+from clinometer.probes.counterexamples.questions import LISTED_BACKGROUNDS, PROMPTS
 from clinometer.probes.counterexamples.tables import LEFT_OUT
 from clinometer.probes.kit import Caption
+from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.types import Figure
 
 _ALL_INTERVAL = (
@@ -53,14 +54,27 @@ CAPTIONS = (
         ),
     ),
     Caption(
+        name="asking",
+        title="How each model was asked",
+        text=(
+            "asked: words offered are the most probable words at the blank, or after the text; a blank that is "
+            "rescored gets every listed word (or the candidates that are most probable after its left part), each "
+            "scored with the whole sentence; a chat model is asked for one word. Only numbers that were asked for "
+            "in one way can be compared in size. estimate: probability of all listed words at the base prompt (of "
+            "a rescored blank: after its left part; of drawn answers: their share). No interval, no test. n: "
+            "occupations."
+        ),
+    ),
+    Caption(
         name="understanding",
         title="Does the model understand the question?",
         text=(
             "Mean probability of the listed words of each gender at the base prompt; and half the difference of "
             "the normalised lean between knowledge that names the usual gender and knowledge that names the other "
-            "(from −1 to 1), on average over the ways to name it and in the weakest. A model is judged if both "
-            "probabilities, or both reactions, reach what is needed; else its rows have left_out = yes in the "
-            "tables of leans and changes, and no chart draws them. No interval and no test. n: occupations."
+            "(from −1 to 1), on average over the ways to name it and in the weakest; and the weakest in standard "
+            "errors over occupations. A model is judged if both probabilities, or all three reactions, reach what "
+            "is needed; else its rows have left_out = yes in the tables of leans and changes, and no chart draws "
+            "them. No interval and no test. n: occupations."
         ),
     ),
     Caption(
@@ -218,17 +232,22 @@ CAPTIONS = (
             "interval and no test. n: listed words."
         ),
     ),
+    REFUSALS,
 )
 
 
-def figures(k: int, counted: str) -> tuple[Figure, ...]:
-    """Return the figures, of models that understood the question; menus open at what the conclusions rest on."""
+def figures(k: int, counted: str, *, evidence: str = PROMPTS) -> tuple[Figure, ...]:
+    """Return the figures, of models that understood the question; menus open at what the conclusions rest on.
+
+    `evidence` is the stage whose prompts are behind them.
+    """
     opens: dict[str, str | int | float] = {"k": k, "counted": counted}
     return tuple(
         replace(
             figure,
             filters={**figure.filters, **({} if figure.table == "gendered_mass" else {LEFT_OUT: "no"})},
             opens={menu: opens[menu] for menu in figure.menus if menu in opens},
+            evidence=evidence,
         )
         for figure in _FIGURES
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from clinometer.probes.counterfactual.answers import FEWEST_RATED
-from clinometer.probes.counterfactual.comparisons import DIGITS, METHODS, RATIO, SIMILAR_PERCENT
+from clinometer.probes.counterfactual.checkpoints.comparisons import DIGITS, METHODS, RATIO, SIMILAR_PERCENT
 from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, WORST_DRAWS
 from clinometer.probes.counterfactual.questions import PERPLEXITY, SAMPLES, AskedAttribute
 from clinometer.probes.counterfactual.tables import (
@@ -18,6 +18,7 @@ from clinometer.probes.counterfactual.tables import (
     WORDS,
 )
 from clinometer.probes.kit import Caption
+from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.types import Figure
 
 _JACKKNIFE = (
@@ -25,6 +26,7 @@ _JACKKNIFE = (
     "twentieth of the samples: the interval then holds for these templates alone"
 )
 _SAMPLES = "a jackknife that leaves out a twentieth of the samples at a time; it holds for these templates"
+_RESAMPLED = "samples are drawn anew from those of every prefix; it holds for these templates"
 _DISTANCE = (
     "estimate: W1 as measured. by_chance: its mean under shuffled labels, rounded. Interval (95 %): for the "
     f"distance between the distributions themselves, by {_SAMPLES}."
@@ -36,11 +38,11 @@ CAPTIONS = (
         title="Models side by side: I.F.",
         text="One row for each model and scorer, as in the paper's Table 1: the model as given, then the "
         "checkpoints made from it; strength is λ. estimate: I.F. as measured; its interval (95 %) holds the "
-        f"distance between the distributions themselves ({_SAMPLES}). To compare two rows, use the tables "
+        f"distance between the distributions themselves ({_RESAMPLED}). To compare two rows, use the tables "
         "below, whose intervals are paired, not whether these overlap. PPL, PPL^s: perplexity of held-out text "
         "and of its passages about the attribute. S.S. and S.S.c in percent. excess: that of I.F. over chance. "
         "n: texts.",
-        version=2,
+        version=3,
     ),
     Caption(
         name="weights",
@@ -89,10 +91,11 @@ CAPTIONS = (
         "the paper prints it; its interval holds the distance between the distributions themselves. by chance: "
         "mean and 95 % range with the labels shuffled within each template. Finite samples lie apart even when "
         "nothing is there, so read the excess: measured minus by chance; it is missing where the texts are off "
-        f"topic. Intervals (95 %): {_SAMPLES}. p: how often shuffled labels lie as far apart. q: "
-        "Benjamini–Hochberg over I.F. and G.F. by all scorers of one attribute; over disparity "
-        "apart. I.F. of names averages all pairs, of one gender and of two; G.F. compares the genders. n: texts.",
-        version=2,
+        f"topic. Intervals (95 %): of I.F. and disparity, {_RESAMPLED}; of G.F., {_SAMPLES}. p: how often "
+        "shuffled labels lie as far apart. q: Benjamini–Hochberg over I.F. and G.F. by all scorers of one "
+        "attribute; over disparity apart. I.F. of names averages all pairs, of one gender and of two (with "
+        "pairs = 'across', of two alone); G.F. compares the genders. n: texts.",
+        version=3,
     ),
     Caption(
         name="other_templates",
@@ -148,9 +151,9 @@ CAPTIONS = (
         name="templates",
         title="I.F. within one template",
         text="Mean W1 over the pairs of values. estimate: as measured. by_chance: its mean under shuffled "
-        "labels, rounded. Interval (95 %): for the distance between the distributions themselves, by leaving out "
-        "twentieths of the samples. p: labels shuffled. q: Benjamini–Hochberg over the templates of one "
-        "attribute and scorer. n: texts.",
+        f"labels, rounded. Interval (95 %): for the distance between the distributions themselves; {_RESAMPLED}. "
+        "p: labels shuffled. q: Benjamini–Hochberg over the templates of one attribute and scorer. n: texts.",
+        version=2,
     ),
     Caption(
         name="verdict",
@@ -161,6 +164,15 @@ CAPTIONS = (
         f"the mean of {WORST_DRAWS} shuffles, rounded, and p says how often their worst pair is as far apart. No "
         "interval: a verdict is not an estimate. n: pairs in templates.",
         version=2,
+    ),
+    Caption(
+        name="outputs",
+        title="How different the texts are as texts",
+        text="Mean cosine of the sentence vectors of two texts about one value (within) minus that of two about "
+        "different values in the same template (between); words that name a value were replaced by X before. 0: "
+        "the value does not matter; it says nothing of who is written about better. Interval (95 %): over "
+        "templates. p: labels shuffled within each template, one-sided. q: Benjamini–Hochberg over the attributes "
+        "of a model. No verdict rests on it. n: texts.",
     ),
     Caption(
         name="distributions",
@@ -226,17 +238,23 @@ CAPTIONS = (
         f"{FEWEST_RATED} rated sentences each. by_chance and excess: labels shuffled, rounded. p: how often "
         "shuffled labels lie as far apart. No interval: there are too few sentences. n: sentences.",
     ),
+    REFUSALS,
 )
 
 _INTERVALS = partial(Figure, mark="intervals", x="estimate", evidence=SAMPLES)
 
 
 def figures(
-    attributes: Sequence[AskedAttribute], tables: frozenset[str], *, models: int, bases: int
+    attributes: Sequence[AskedAttribute],
+    tables: frozenset[str],
+    *,
+    models: int,
+    bases: int,
+    evidence: str = SAMPLES,
 ) -> tuple[Figure, ...]:
     """Return the figures whose table has rows; one model alone needs no menu and no row of its own.
 
-    `bases`: how many models checkpoints were made of.
+    `bases`: how many models checkpoints were made of. `evidence`: the stage whose prompts are behind them.
     """
     every = (
         *_mitigation(several=bases > 1, perplexity="perplexity" in tables),
@@ -244,7 +262,11 @@ def figures(
         *(figure for asked in attributes for figure in _of_attribute(asked)),
         *_guards(),
     )
-    shown = [figure for figure in every if figure.table in tables]
+    shown = [
+        replace(figure, evidence=evidence) if figure.evidence == SAMPLES else figure
+        for figure in every
+        if figure.table in tables
+    ]
     if models > 1:
         return tuple(shown)
     return tuple(

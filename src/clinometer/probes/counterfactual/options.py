@@ -8,11 +8,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from clinometer.data import ATTRIBUTES
+from clinometer.data.attributes import SENSITIVE_LISTS
 from clinometer.errors import SpecError, nearest
 from clinometer.probes.kit import options as kit
 
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ShareAboveZero = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+
+
+ACROSS: Literal["across"] = "across"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,10 @@ class Options:
 
     attributes: tuple[str, ...] = ATTRIBUTES
     attribute_file: str = ""  # TOML as data/counterfactual/name.toml: one more attribute
+    prompts_file: str = ""  # your own prompts, one on each line: see docs/counterfactual.md
+    sensitive: tuple[str, ...] = SENSITIVE_LISTS  # the lists whose words are looked for in prompts without a field
+    # which pairs I.F. averages, where values have subgroups: "across" only those of two subgroups
+    pairs: Literal["all", "across"] = "all"
     max_values: kit.Count = 0  # of each attribute, drawn by the seed; 0: all
     max_templates: kit.Count = 0
     samples: Annotated[int, Field(ge=2, le=1_000_000)] = 100  # continuations of each prefix; the paper has 1,000
@@ -28,6 +36,7 @@ class Options:
     temperature: AboveZero = 1.0
     top_k: kit.Count = 0  # 0: off
     top_p: ShareAboveZero = 1.0  # 1: off
+    continuation_file: str = ""  # TOML as data/asking/continuation.toml: how a chat model is asked to go on
     scored: Literal["continuation", "sentence"] = "continuation"  # or the whole sentence, with its prefix
     # above this score a text counts as positive (demographic disparity)
     threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
@@ -35,6 +44,8 @@ class Options:
     # cosine above which a continuation is similar to its prefix
     similarity: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.4
     similarity_samples: kit.Positive = 100  # continuations of each prefix that are compared with it
+    # of each prefix, continuations that are compared with those about the other values as texts; 0: none
+    compared_samples: kit.Count = 8
     text_file: str = ""  # held-out text, for perplexity; blank lines separate passages
     human_file: str = ""  # raters' judgements of sentiment, as `clinometer annotate read --ratings` writes them
     human_relevance_file: str = ""  # the same, of relevance
@@ -44,9 +55,12 @@ class Options:
         for name in self.attributes:
             if name not in ATTRIBUTES:
                 raise _wrong("attributes", name, f"{nearest(name, ATTRIBUTES)}; your own: attribute_file")
+        for name in self.sensitive:
+            if name not in SENSITIVE_LISTS:
+                raise _wrong("sensitive", name, nearest(name, SENSITIVE_LISTS))
         if len(set(self.attributes)) < len(self.attributes):
             raise _wrong("attributes", self.attributes, "expected each once")
-        if not self.attributes and not self.attribute_file:
+        if not self.attributes and not self.attribute_file and not self.prompts_file:
             raise _wrong("attributes", (), "name at least one, or give attribute_file")
         if self.max_values == 1:
             raise _wrong("max_values", 1, "expected 0 (all), or 2 and more, to compare")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from clinometer.probes.kit import Caption, percent, select
+from clinometer.probes.kit import Caption, percent
+from clinometer.probes.kit.asking import ANSWER, DRAWN, LABEL, NEXT_WORD
 from clinometer.probes.sentiment_words.answers import (
     FEWEST_REVIEWS,
     GATE_LEVEL,
@@ -16,10 +17,11 @@ from clinometer.probes.sentiment_words.answers import (
     labels_of,
 )
 from clinometer.probes.sentiment_words.comparisons import TOP
-from clinometer.probes.sentiment_words.measures import OPPOSITE, PAPER, PAPER_AND_Q, SHUFFLES, ModelMeasures
+from clinometer.probes.sentiment_words.measures import OPPOSITE, PAPER_AND_Q, SHUFFLES, ModelMeasures
 from clinometer.probes.sentiment_words.options import LABELS, Options
+from clinometer.probes.sentiment_words.questions import left_of
 from clinometer.probes.sentiment_words.tables import SHOWN
-from clinometer.types import Finding, Notice
+from clinometer.types import Notice
 
 _NAMED = 30  # dropped words that a notice names; the table has all
 _ONE_SIDED = 0.2  # share of reviews with the rarer label, below which labels can hardly move one way
@@ -53,15 +55,18 @@ CAPTIONS = (
             "any lean? q: Benjamini–Hochberg over the two questions of a model; fine-tuning "
             "is a family of its own. "
             f"positive, negative: words of these with {PAPER_AND_Q}. detectable: the lean of a single word that "
-            f"would be found four times in five. {_REVIEWS} {_INTERPRETABLE}"
+            "would be found four times in five; of fine-tuning, the change. asked: in which way; sizes of models "
+            f"that were asked in different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
         ),
+        version=2,
     ),
     Caption(
         name="sense",
         title="Positive minus negative words after a review",
         text=(
-            "Mean probability of the positive words minus that of the negative words at the mask (§4.2), "
-            "averaged over reviews; last, the difference between positive and negative reviews, which must be "
+            "Mean probability of the positive words minus that of the negative words at the mask (§4.2), or of a "
+            "classifier's positive label minus its negative one, averaged over reviews; last, the difference "
+            "between positive and negative reviews, which must be "
             f"above 0 with p < {GATE_P} before anything else here can be interpreted. Intervals: 95 %, bootstrap "
             "over reviews. p: sign flips of reviews for one class, shuffled labels between the classes; not "
             f"corrected. n: reviews. {_INTERPRETABLE}"
@@ -72,8 +77,9 @@ CAPTIONS = (
         name="accuracy",
         title="Share of reviews that get their label",
         text=(
-            "A review is called positive if the positive label word is more probable at the mask than the "
-            "negative one, without any appended word. A third of either class must get its "
+            "A review is called positive if the positive label word (of drawn answers: listed words; of a "
+            "classifier: label) is more probable than the negative one, without any appended word. A third of "
+            "either class must get its "
             "label, and the interval "
             f"of {GATE_LEVEL:.0%} over all reviews must lie above 0.5, before anything found "
             "with that template and "
@@ -347,6 +353,7 @@ def general_notices(options: Options, seed: int) -> Iterator[Notice]:
 
 def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
     """Yield what holds for one model."""
+    yield from _asked_notice(measures)
     yield from _sentiment_notices(measures)
     model, answers = measures.model, measures.answers
     if answers.left_out:
@@ -364,6 +371,24 @@ def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
     yield from _ceiling_notice(measures)
     yield from _contradiction_notice(measures)
     yield from _dropped_notice(measures)
+
+
+_HOW = {
+    NEXT_WORD: "asked for the word after '{left}'; what a template has after its blank is not read",
+    ANSWER: "told to fill the blank with one word; its words are those that its answer begins with, by their "
+    "probabilities",
+    DRAWN: "told to fill the blank with one word, {draws} times for each prompt; its words are counted, not "
+    "computed, and its labels are the positive and negative words of the lists",
+    LABEL: "asked for its own label of a review, without a prompt: only the shift test is made",
+}
+
+
+def _asked_notice(measures: ModelMeasures) -> Iterator[Notice]:
+    """Yield how a model was asked, if not for the word at a mask."""
+    answers = measures.answers
+    if answers.way in _HOW:
+        how = _HOW[answers.way].format(left=left_of(measures.main_template), draws=measures.options.answers)
+        yield _info(f"{measures.model} was {how} ({len(answers.positive) + answers.left_out} reviews).")
 
 
 def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
@@ -406,25 +431,6 @@ def _contradiction_notice(measures: ModelMeasures) -> Iterator[Notice]:
             "the strength and the change of the log-odds are both sure and have opposite "
             "signs. The strength sees only labels that change; believe the log-odds."
         )
-
-
-def table_2_notice(measures: ModelMeasures, rows: Sequence[Finding]) -> Iterator[Notice]:
-    """Yield which rule gives shares nearer to those of the paper's Table 2."""
-    if not rows or not measures.interpretable():
-        return
-    outside, shares = {}, {}
-    for rule in (PAPER, OPPOSITE):
-        chosen = select(rows, rule=rule)
-        outside[rule] = sum(float(row.labels["outside"]) for row in chosen) / len(chosen)
-        shares[rule] = sum(row.estimate for row in chosen) / len(chosen)
-    nearer = "neither rule is nearer"
-    if outside[PAPER] != outside[OPPOSITE]:
-        nearer = f"{'opposite signs' if outside[OPPOSITE] < outside[PAPER] else 'the plain sign'} matches better"
-    yield _info(
-        f"{measures.model}: in the paper's Table 2 the shares add up to 62 to 94 % of the "
-        "words; here the plain sign calls "
-        f"{percent(shares[PAPER], 0)} on average over K, opposite signs {percent(shares[OPPOSITE], 0)}: {nearer}."
-    )
 
 
 def _ceiling_notice(measures: ModelMeasures) -> Iterator[Notice]:

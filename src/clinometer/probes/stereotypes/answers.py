@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +11,31 @@ import polars as pl
 from clinometer.data.stereotypes_data import EmotionLexicon, Group
 from clinometer.metrics import emotion_profile, typicality
 from clinometer.probes.kit import Floats, Ints, model_rng
+from clinometer.probes.kit.drawn import DrawnWords, count_words, failed_to_answer
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
-from clinometer.probes.stereotypes.questions import Question, is_attribute, is_piece, is_word, prior_keys
+from clinometer.probes.stereotypes.questions import (
+    DRAWN,
+    EVERYONE,
+    Question,
+    before_blank,
+    is_attribute,
+    is_chat,
+    is_drawn,
+    is_piece,
+    is_word,
+    prior_keys,
+)
+from clinometer.probes.stereotypes.questions import questions as questions_of
 
 ALL = "all"  # in the place of a category
 # Share of the words offered that the lexicon has, below which nothing is concluded: of 60 random models each with
 # small, large and very large weights, none offered more than 0.33 (0.16 without the words that have no emotion).
 KNOWN_SHARE = {"complete": 0.4, "emotional": 0.25}
+# What random words have, and by how many standard errors more a model's different words must have: a random model
+# that offers the same five words for every group may well have two that are known.
+RANDOM_SHARE = {"complete": 0.30, "emotional": 0.14}
+BEYOND_CHANCE = 3.6
 GATE_WORDS = 200  # of a list whose words must be known: beyond them, lists of good models are of no use either
 
 
@@ -32,6 +50,8 @@ class WordCounts:
     missing: int  # probabilities that are not numbers
     first: int  # of the first words at the templates …
     known: int  # … those that the emotion lexicon has: how well the model understands what it is asked for
+    different: int  # of the first words, and of these …
+    different_known: int  # … those that the lexicon has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +75,7 @@ class ModelAnswers:
     lexicon: EmotionLexicon
     profiles: Floats  # (groups, emotions)
     covered: Ints  # (groups,): how many words of the profile are in the lexicon
+    drawn: tuple[DrawnWords, ...]  # of a chat model, for each question; else none
     rng: np.random.Generator
 
     @property
@@ -71,11 +92,21 @@ class ModelAnswers:
     @property
     def gate(self) -> str:
         """Why nothing can be concluded from the answers of this model; "" if it understands the questions."""
-        needed = KNOWN_SHARE["complete" if self.lexicon.complete else "emotional"]
-        share = self.counts.known / self.counts.first if self.counts.first else 0.0
-        if share >= needed:
-            return ""
-        return f"only {share:.0%} of the words it offers are in the emotion lexicon ({needed:.0%} are needed)"
+        if self.drawn and (silent := failed_to_answer(self.drawn)):
+            return silent
+        which = "complete" if self.lexicon.complete else "emotional"
+        counts, needed = self.counts, KNOWN_SHARE[which]
+        share = counts.known / counts.first if counts.first else 0.0
+        if share < needed:
+            return f"only {share:.0%} of the words it offers are in the emotion lexicon ({needed:.0%} are needed)"
+        random = RANDOM_SHARE[which]
+        beyond = random + BEYOND_CHANCE * (random * (1 - random) / counts.different) ** 0.5
+        if counts.different_known < beyond * counts.different:
+            return (
+                f"it offers only {counts.different} different words, {counts.different_known} of them in the "
+                "emotion lexicon, as random words might be (ask for more with top_k)"
+            )
+        return ""
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -102,7 +133,8 @@ def read_answers(
     """Read the records of both stages, re-rank each question's words and collect them by group."""
     options: Options = plan.options
     groups = tuple(dict.fromkeys(question.group for question in questions))
-    offered = _offered(plan, records)
+    drawn = _drawn(plan, records) if is_chat(plan.model) else ()
+    offered = _offered_answers(drawn) if is_drawn(plan.model) else _offered(plan, records)
     kept = offered.filter(_known() & is_attribute(pl.col("raw"), options))
     rated = _with_typicality(kept, plan, records, questions)
     attributes = _ranked(rated).join(
@@ -126,6 +158,7 @@ def read_answers(
         lexicon=lexicon,
         profiles=np.array([profile.vector for profile in profiles]),
         covered=np.array([profile.covered for profile in profiles], dtype=np.int64),
+        drawn=drawn,
         rng=model_rng(plan.seed, plan.model.name),
     )
 
@@ -144,6 +177,25 @@ def _offered(plan: Plan, records: Records) -> pl.DataFrame:
     return offered
 
 
+def _drawn(plan: Plan, records: Records) -> tuple[DrawnWords, ...]:
+    table = records.table(model=plan.model.name, stage=DRAWN, columns=["got_texts"])
+    asked = [before_blank(question.text) for question in questions_of(plan.options)]
+    return tuple(
+        count_words(texts.to_list(), asked=text) for text, texts in zip(asked, table["got_texts"], strict=True)
+    )
+
+
+def _offered_answers(drawn: Sequence[DrawnWords]) -> pl.DataFrame:
+    """Return what was offered as shares of the answers with a word."""
+    rows = [
+        (index, word, float(np.log(share)))
+        for index, each in enumerate(drawn)
+        for word, share in each.words.items()
+    ]
+    schema = {"index": pl.Int64, "raw": pl.String, "logprob": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def _known() -> pl.Expr:
     return pl.col("logprob").is_not_nan() & pl.col("logprob").is_not_null()
 
@@ -154,7 +206,8 @@ def _word_counts(
     raw = pl.col("raw")
     asked = offered.join(of_templates, on="index", how="semi", maintain_order="left")
     likely = asked.filter(pl.col("logprob").rank("ordinal", descending=True).over("index") <= GATE_WORDS)
-    known = raw.str.strip_chars().str.to_lowercase().is_in(list(lexicon.words))
+    word = raw.str.strip_chars().str.to_lowercase()
+    known, different = word.is_in(list(lexicon.words)), likely.select(word.unique())["raw"]
     return WordCounts(
         offered=len(offered),
         pieces=offered.select(is_piece(raw).sum()).item(),
@@ -163,6 +216,8 @@ def _word_counts(
         missing=offered.select((~_known()).sum()).item(),
         first=len(likely),
         known=likely.select(known.sum()).item(),
+        different=len(different),
+        different_known=int(different.is_in(list(lexicon.words)).sum()),
     )
 
 
@@ -170,10 +225,18 @@ def _with_typicality(
     kept: pl.DataFrame, plan: Plan, records: Records, questions: tuple[Question, ...]
 ) -> pl.DataFrame:
     columns = ["tag_template", "tag_hidden", "got_words", "got_logprobs"]
+    keyed = kept.join(prior_keys(questions, plan), on="index", how="left", maintain_order="left")
+    if is_drawn(plan.model):  # the mean over groups of what they were answered, 0 where a word did not come
+        asked = prior_keys(questions, plan).group_by("template").len("asked")
+        shares = keyed.group_by("template", "raw", maintain_order=True).agg(pl.col("logprob").exp().sum())
+        means = shares.join(asked, on="template").with_columns(prior=(pl.col("logprob") / pl.col("asked")).log())
+        rated = keyed.join(
+            means.select("template", "raw", "prior"), on=["template", "raw"], how="left", maintain_order="left"
+        )
+        return kept.with_columns(typicality=rated["logprob"] - rated["prior"])
     priors = records.table(model=plan.model.name, stage="prior", columns=columns)
-    keyed = kept.join(prior_keys(questions, plan.options), on="index", how="left", maintain_order="left")
     rated = keyed.join(
-        priors.explode("got_words", "got_logprobs"),
+        _means_over_groups(priors.explode("got_words", "got_logprobs")),
         left_on=["template", "hidden", "raw"],
         right_on=["tag_template", "tag_hidden", "got_words"],
         how="left",
@@ -181,6 +244,17 @@ def _with_typicality(
     )
     prior = rated["got_logprobs"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     return kept.with_columns(typicality=pl.Series(typicality(kept["logprob"].to_numpy(), prior)))
+
+
+def _means_over_groups(priors: pl.DataFrame) -> pl.DataFrame:
+    """Return the priors with one row for a word where it was asked for every group: the mean probability."""
+    of_all = pl.col("tag_hidden") == EVERYONE
+    if not len(priors.filter(of_all)):
+        return priors
+    keys = ["tag_template", "tag_hidden", "got_words"]
+    logprob = pl.col("got_logprobs").cast(pl.Float64)
+    means = priors.filter(of_all).group_by(keys, maintain_order=True).agg(logprob.exp().mean().log())
+    return pl.concat([priors.filter(~of_all).with_columns(logprob), means.select(priors.columns)])
 
 
 def _ranked(rated: pl.DataFrame) -> pl.DataFrame:

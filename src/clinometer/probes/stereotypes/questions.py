@@ -10,14 +10,28 @@ from typing import Literal
 import polars as pl
 
 from clinometer.data.stereotypes_data import Group, HumanStereotype, match_groups
+from clinometer.probes.kit.chat import (
+    ask_word,
+    chosen_instructions,
+    draws_of,
+    gives_probabilities,
+    phrasing_count,
+    word_messages,
+)
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
-from clinometer.types import HIDDEN, MASK, Fill, Item
+from clinometer.types import HIDDEN, MASK, AnswerWord, Fill, Item, Message, ModelInfo, NextWord
 
+WordRequest = Fill | NextWord | AnswerWord
+
+POSTERIOR, PRIOR, DRAWN = "posterior", "prior", "drawn"  # the stages
 GROUP = "{group}"
+EVERYONE = "{every group}"  # in the place of what is hidden: the prior is the mean over all groups
 # the authors use this one prior for every question, without a question mark
 PUBLISHED_PRIOR = f"Why are {GROUP} so {MASK}"
-CHUNK = 500  # words asked for at a time: a prior may need thousands
+NEUTRAL = {"people": "people", "country": "this country"}  # in the place of a group, where the prior is "people"
+CHUNK = 500  # words asked for at a time: a prior may need thousands …
+LARGE_CHUNK = 5000  # … and where it is asked for every group, each chunk asks all of them again
 _PIECE = "##"  # begins every token that is a piece of a word, in every model family
 _WORD = r"^\p{L}+(?:['’\-]\p{L}+)*$"
 
@@ -67,59 +81,131 @@ def _human_question(row: HumanStereotype, group: Group) -> Question:
     return Question(group=group, written=written, template=f"{before}{GROUP}{after} {MASK}?", origin="data set")
 
 
-def posterior_items(options: Options) -> Iterator[Item]:
-    """Yield the questions, each asking for its most probable words."""
+def word_request(plan: Plan, text: str, *, words: tuple[str, ...] = (), top_k: int = 0) -> WordRequest:
+    """Return the question for the word at the blank.
+
+    A causal model is asked what follows the text before it, and so is a chat model, in words: for its first word
+    where it says how probable that is.
+    """
+    if "fill" in plan.model.capabilities:
+        return Fill(text=text, words=words, top_k=top_k)
+    if not is_chat(plan.model):
+        return NextWord(text=before_blank(text), words=words, top_k=top_k)
+    return AnswerWord(messages=conversation(plan, text), words=words, top_k=top_k)
+
+
+def is_chat(model: ModelInfo) -> bool:
+    """Tell whether a model can only be asked in words."""
+    return not {"fill", "next_word"} & set(model.capabilities)
+
+
+def is_drawn(model: ModelInfo) -> bool:
+    """Tell whether all that is known of a model's words are the answers that were drawn."""
+    return is_chat(model) and not gives_probabilities(model)
+
+
+def before_blank(text: str) -> str:
+    """Return the question up to its blank."""
+    return text[: text.index(MASK)].rstrip()
+
+
+def conversation(plan: Plan, text: str) -> tuple[Message, ...]:
+    """Return the messages that ask a chat model to continue the question; each wording has its own phrasing."""
+    instructions, start = chosen_instructions(plan.options.instructions_file), before_blank(text)
+    # by the words around the group, so that all groups are asked alike
+    templates = plan.options.chosen_templates()
+    around = [before_blank(each).split(GROUP) for each in (*templates.people, *templates.country)]
+    fitting = (i for i, (first, last) in enumerate(around) if start.startswith(first) and start.endswith(last))
+    phrasing = next(fitting, 0) % phrasing_count(start, instructions)
+    return word_messages(start, instructions=instructions, phrasing=phrasing)
+
+
+def drawn_items(plan: Plan) -> Iterator[Item]:
+    """Yield the questions as a chat model is asked them, several answers each."""
+    options: Options = plan.options
+    n = draws_of(plan.model, options.answers)
     for question in questions(options):
-        yield Item(
-            request=Fill(text=question.text, top_k=options.top_k),
-            tags={
-                "group": question.group.name,
-                "category": question.group.category,
-                "kind": question.group.kind,
-                "template": question.template,
-                "origin": question.origin,
-            },
-        )
+        request = ask_word(conversation(plan, question.text), n=n, seed=plan.seed)
+        yield Item(request=request, tags=_tags(question))
+
+
+def posterior_items(plan: Plan) -> Iterator[Item]:
+    """Yield the questions, each asking for its most probable words."""
+    options: Options = plan.options
+    for question in questions(options):
+        yield Item(request=word_request(plan, question.text, top_k=options.top_k), tags=_tags(question))
+
+
+def _tags(question: Question) -> dict[str, str]:
+    return {
+        "group": question.group.name,
+        "category": question.group.category,
+        "kind": question.group.kind,
+        "template": question.template,
+        "origin": question.origin,
+    }
 
 
 def prior_items(plan: Plan, records: Records) -> Iterator[Item]:
     """Yield the questions with their group hidden, each asking for the words that the model offered.
 
-    Pieces of words are left out: they are not a token after a space, so they have no prior.
+    Where the prior is the mean over groups, each question of a template is asked again for the words of all of
+    them. Pieces of words are left out: they are not a token after a space, so they have no prior.
     """
     options: Options = plan.options
+    asked = questions(options)
     answers = records.table(model=plan.model.name, stage="posterior", columns=["index", "got_words"])
     word = pl.col("got_words")
     offered = (
         answers.with_columns(pl.col("index").cast(pl.Int64))
-        .join(prior_keys(questions(options), options), on="index")
+        .join(prior_keys(asked, plan), on="index")
         .explode("got_words")
         .filter(is_attribute(word, options) & ~is_piece(word))
         .group_by("template", "hidden")
         .agg(word.unique().sort())
         .sort("template", "hidden")
     )
+    groups: dict[str, dict[str, None]] = {}
+    for question in asked:
+        if question.origin == "template":
+            groups.setdefault(question.template, {})[question.written] = None
     for template, hidden, words in offered.iter_rows():
-        text = template.replace(GROUP, f"{HIDDEN[:-1]}:{hidden}]" if hidden else HIDDEN)
-        for chunk, start in enumerate(range(0, len(words), CHUNK)):
-            yield Item(
-                request=Fill(text=text, words=tuple(words[start : start + CHUNK])),
-                tags={"template": template, "hidden": hidden, "chunk": chunk},
-            )
+        texts = [template.replace(GROUP, f"{HIDDEN[:-1]}:{hidden}]" if hidden else HIDDEN)]
+        if hidden in NEUTRAL.values():
+            texts = [template.replace(GROUP, hidden)]
+        elif hidden == EVERYONE:
+            texts = [template.replace(GROUP, group) for group in groups[template]]
+        size = CHUNK if len(texts) == 1 else LARGE_CHUNK
+        for chunk, start in enumerate(range(0, len(words), size)):
+            for text in texts:
+                yield Item(
+                    request=word_request(plan, text, words=tuple(words[start : start + size])),
+                    tags={"template": template, "hidden": hidden, "chunk": chunk},
+                )
 
 
-def prior_keys(asked: tuple[Question, ...], options: Options) -> pl.DataFrame:
+def prior_keys(asked: tuple[Question, ...], plan: Plan) -> pl.DataFrame:
     """Return which prior belongs to which question, by its `index`.
 
-    Questions share a prior when they have the same `template` and the same `hidden` text, whose tokens are masked
-    ("": one mask).
+    Questions share a prior when they have the same `template` and the same `hidden` text: one whose tokens are
+    masked ("": one mask), one of the `NEUTRAL` ones in the place of the group, or `EVERYONE`. A prompt of the data
+    set is asked about one group, so there a mean over groups would be its own: it has the neutral prior.
     """
-    own, tokens = options.prior == "template", options.prior_masks == "tokens"
+    options: Options = plan.options
+    prior = options.prior_of(plan.model)
+
+    def hidden(question: Question) -> str:
+        if prior in ("groups", "people"):
+            of_all = prior == "groups" and question.origin == "template"
+            return EVERYONE if of_all else NEUTRAL[question.group.kind]
+        return question.written if options.prior_masks == "tokens" else ""
+
+    published = prior == "published"
     return pl.DataFrame(
         {
             "index": range(len(asked)),
-            "template": [question.template if own else PUBLISHED_PRIOR for question in asked],
-            "hidden": [question.written if tokens else "" for question in asked],
+            "template": [PUBLISHED_PRIOR if published else question.template for question in asked],
+            "hidden": [hidden(question) for question in asked],
         },
         schema={"index": pl.Int64, "template": pl.String, "hidden": pl.String},
     )

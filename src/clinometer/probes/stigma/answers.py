@@ -6,9 +6,8 @@ NaN is missing.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -17,15 +16,28 @@ from clinometer.metrics import negative_attitude, overall_attitude
 from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
+from clinometer.probes.kit.chat import gives_probabilities
+from clinometer.probes.kit.choices import Chosen, read_choices
+from clinometer.probes.kit.drawn import DrawnWords, count_words
+from clinometer.probes.kit.scale import REFUSAL, UNCLEAR, read_answer
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
     BASELINE,
+    CHECKS,
+    CHOICES,
+    FIRST_WORDS,
+    LEFT,
     SCALE,
     SENTENCES,
+    WORDS,
     Bools,
     Roster,
+    asks_words,
+    blank_conditions,
+    blank_distances,
     chat_conditions,
+    is_rescored,
 )
 
 UNRATED = "unrated"
@@ -33,8 +45,6 @@ LISTS = (*RATINGS, UNRATED)
 
 CLASSES = ("negative", "neutral", "positive")
 UNDECIDED = "undecided"  # two classes are equally probable
-
-REFUSAL, UNCLEAR = "refusal", "unclear"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +59,24 @@ class OfferedWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedAnswers:
-    """The answers of one masked model, prompt by prompt."""
+    """The answers of one masked model, or of a causal one that rescored the same sentences, prompt by prompt."""
 
     plan: Plan
     roster: Roster
+    distances: tuple[str, ...]
     negative: Floats  # (templates, wordings, distances)
     baseline: Floats  # (templates, distances)
     masses: Mapping[str, Floats]  # list -> probability of its words, (templates, wordings, distances)
     words: tuple[OfferedWord, ...]  # most probable first
+    # causal: list -> probability of its words after each template's left part, (templates,); none: masked
+    left: Mapping[str, Floats] = field(default_factory=dict)
+    # chat: what was drawn at each prompt about a condition, with its wording; none: words were not asked for
+    drawn: tuple[tuple[int, DrawnWords], ...] = ()
+
+    @property
+    def pooled(self) -> bool:
+        """Whether it was asked as masked models are: only these have a mean in common."""
+        return not self.left and not self.drawn
 
     @property
     def model(self) -> str:
@@ -82,6 +102,8 @@ class ClassifierOutcomes:
     classes: tuple[str, ...]  # those that the classifier has, and "undecided" where that occurs
     outcomes: Floats  # (templates, wordings, classes): 1 for the outcome, 0 for the others
     baseline: Floats  # (templates, classes)
+    # positive, negative -> whether each statement of that plain sense was taken so; none: not asked
+    sensed: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def negative(self) -> Floats:
@@ -121,37 +143,51 @@ class Answers:
     masked: tuple[MaskedAnswers, ...]
     classifiers: tuple[ClassifierOutcomes, ...]
     chats: tuple[ChatAnswers, ...]
+    chosen: tuple[Chosen, ...] = ()  # of chat models: their answers to the user's questions
 
 
 def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
     """Read the answers of all models; the options are the same for all."""
     ratings = plans[0].options.chosen_ratings()
-    masked = [plan for plan in plans if "fill" in plan.model.capabilities]
+    masked = [plan for plan in plans if "fill" in plan.model.capabilities or is_rescored(plan)]
     others = [plan for plan in plans if plan not in masked]
+    asked = [plan for plan in others if asks_words(plan)]
     return Answers(
         ratings=ratings,
-        masked=tuple(masked_answers(plan, records, ratings) for plan in masked),
+        masked=tuple(masked_answers(plan, records, ratings) for plan in (*masked, *asked)),
         classifiers=tuple(
             classifier_outcomes(plan, records) for plan in others if "classify" in plan.model.capabilities
         ),
         chats=tuple(chat_answers(plan, records) for plan in others if "classify" not in plan.model.capabilities),
+        chosen=tuple(_chosen(plan, records) for plan in others if asks_choices(plan)),
     )
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Masked models
+# Masked and causal models
 
 
 def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> MaskedAnswers:
-    """Read and rate the words of one masked model."""
-    options = plan.options
-    roster = Roster(wordings=options.chosen_conditions())
-    columns = ("tag_template", "tag_distance", "tag_wording", "tag_group", "got_words", "got_logprobs")
-    table = records.table(model=plan.model.name, stage=ATTITUDES, columns=columns)
+    """Read and rate the words of one masked model, or of one that rescored sentences."""
+    options, distances = plan.options, blank_distances(plan)
+    roster = Roster(wordings=blank_conditions(plan))
+    columns = ("tag_template", "tag_distance", "tag_wording", "tag_group")
+    left: dict[str, Floats] = {}
+    drawn: list[DrawnWords] = []
+    if asks_words(plan):
+        table, drawn = _chat_words(plan, records, ratings, columns)
+    else:
+        answers = ("got_words", "got_logprobs", *(["got_covered"] if is_rescored(plan) else []))
+        table = records.table(model=plan.model.name, stage=ATTITUDES, columns=(*columns, *answers))
+    if is_rescored(plan):
+        table = _scored(table)
+        before = table.filter(pl.col("tag_group") == LEFT)
+        left = _masses(_rated_words(before, ratings), len(before))
+        table = table.filter(pl.col("tag_group") != LEFT)
     places = (
         _places(table["tag_template"], options.templates),
         _places(table["tag_wording"], [each.name for each in roster.wordings]),
-        _places(table["tag_distance"], options.distances),
+        _places(table["tag_distance"], distances),
     )
     is_baseline = (table["tag_group"] == BASELINE).to_numpy()
     negative = np.array(
@@ -160,7 +196,7 @@ def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> 
             for words, logprobs in zip(table["got_words"], table["got_logprobs"], strict=True)
         ]
     )
-    shape = (len(options.templates), len(roster.wordings), len(options.distances))
+    shape = (len(options.templates), len(roster.wordings), len(distances))
 
     def arranged(values: Floats) -> Floats:
         placed = np.full(shape, np.nan)
@@ -173,10 +209,63 @@ def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> 
     return MaskedAnswers(
         plan=plan,
         roster=roster,
+        distances=distances,
         negative=arranged(negative),
         baseline=baseline,
         masses={name: arranged(mass) for name, mass in _masses(rated, len(table)).items()},
         words=_offered_words(rated.filter(~pl.Series(is_baseline)[rated["prompt"]]), int((~is_baseline).sum())),
+        left=left,
+        drawn=tuple((int(at), each) for at, each in zip(places[1], drawn, strict=False) if at >= 0),
+    )
+
+
+def _chat_words(
+    plan: Plan, records: Records, ratings: Mapping[str, str], columns: Sequence[str]
+) -> tuple[pl.DataFrame, list[DrawnWords]]:
+    """Return a chat model's words like those of a masked model, and what was drawn at each prompt.
+
+    Its own probabilities of the first word where it gives them, else shares of the answers that are no refusals.
+    """
+    name = plan.model.name
+    table = records.table(model=name, stage=WORDS, columns=(*columns, "tag_text", "got_texts"))
+    known = [word for word, rating in ratings.items() if rating != "irrelevant"]
+    drawn = [
+        count_words(texts.to_list(), asked=text, words=known)
+        for text, texts in zip(table["tag_text"], table["got_texts"], strict=True)
+    ]
+    if gives_probabilities(plan.model):
+        given = records.table(model=name, stage=FIRST_WORDS, columns=(*columns, "got_words", "got_logprobs"))
+        return _scored(given.with_columns(got_covered=pl.lit(1.0))), drawn
+    words, logprobs = [], []
+    for each in drawn:
+        tried = each.draws - each.count("refusal")
+        shares = {word: share * each.answered / tried for word, share in each.words.items()} if tried else {}
+        words.append(list(shares))
+        logprobs.append([math.log(share) for share in shares.values()])
+    return table.with_columns(
+        got_words=pl.Series(words, dtype=pl.List(pl.String)),
+        got_logprobs=pl.Series(logprobs, dtype=pl.List(pl.Float64)),
+    ), drawn
+
+
+def _scored(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the answers of a causal model with the words that were scored only, and their part of 1.
+
+    It answers with each word's share of the candidates: times what these hold after the left part, that is a part
+    of all it would say.
+    """
+    covered = table["got_covered"].cast(pl.Float64).fill_null(math.nan).to_list()
+    words, logprobs = [], []
+    for listed, given, held in zip(table["got_words"], table["got_logprobs"], covered, strict=True):
+        values = given.cast(pl.Float64).fill_null(math.nan).to_numpy()
+        # a probability that is not a number, and not merely of a word left out, is missing
+        known = ~np.isnan(values) if not np.isnan(values).all() else np.ones(len(values), dtype=np.bool_)
+        of_one = math.log(held) if held > 0 else math.nan
+        words.append(listed.filter(pl.Series(known)).to_list())
+        logprobs.append((values[known] + of_one).tolist())
+    return table.with_columns(
+        got_words=pl.Series(words, dtype=pl.List(pl.String)),
+        got_logprobs=pl.Series(logprobs, dtype=pl.List(pl.Float64)),
     )
 
 
@@ -247,11 +336,7 @@ def classifier_outcomes(plan: Plan, records: Records) -> ClassifierOutcomes:
     roster = Roster(wordings=plan.options.chosen_conditions())
     columns = ("tag_template", "tag_wording", "tag_group", *(f"got_{name}" for name in CLASSES))
     table = records.table(model=plan.model.name, stage=SENTENCES, columns=columns)
-    probabilities = np.stack(
-        [table[f"got_{name}"].cast(float).fill_null(np.nan).to_numpy().astype(np.float64) for name in CLASSES],
-        axis=1,
-    )
-    one_hot, present = _most_probable(probabilities)
+    one_hot, present = _most_probable(_probabilities(table))
     classes = tuple(name for name, there in zip((*CLASSES, UNDECIDED), present, strict=True) if there)
     templates = tuple(dict.fromkeys(table["tag_template"]))
     template = _places(table["tag_template"], templates)
@@ -270,7 +355,29 @@ def classifier_outcomes(plan: Plan, records: Records) -> ClassifierOutcomes:
         classes=classes,
         outcomes=outcomes,
         baseline=baseline,
+        sensed=_sensed(plan, records, classes),
     )
+
+
+def _probabilities(table: pl.DataFrame) -> Floats:
+    """Return the probability of each of the `CLASSES`, (sentences, classes)."""
+    columns = [table[f"got_{name}"].cast(float).fill_null(np.nan).to_numpy() for name in CLASSES]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _sensed(plan: Plan, records: Records, classes: Sequence[str]) -> dict[str, Floats]:
+    """Return whether each statement of a plain sense was taken so.
+
+    Where a classifier has no class "positive", a positive statement must not come out negative.
+    """
+    if not plan.options.chosen_prompts().checks:
+        return {}
+    columns = ("tag_sense", *(f"got_{name}" for name in CLASSES))
+    table = records.table(model=plan.model.name, stage=CHECKS, columns=columns)
+    one_hot, _ = _most_probable(_probabilities(table))
+    negative, positive = (one_hot[:, CLASSES.index(name)] for name in ("negative", "positive"))
+    right = {"positive": positive if "positive" in classes else 1.0 - negative, "negative": negative}
+    return {sense: right[sense][(table["tag_sense"] == sense).to_numpy()] for sense in right}
 
 
 def _most_probable(probabilities: Floats) -> tuple[Floats, Bools]:
@@ -326,6 +433,18 @@ def chat_answers(plan: Plan, records: Records) -> ChatAnswers:
     )
 
 
+def asks_choices(plan: Plan) -> bool:
+    """Tell whether a model is asked the user's questions: a chat model, where there are any."""
+    return "ask" in plan.model.capabilities and bool(plan.options.questions_file)
+
+
+def _chosen(plan: Plan, records: Records) -> Chosen:
+    table = records.table(model=plan.model.name, stage=CHOICES, columns=("got_texts",))
+    return read_choices(
+        plan.model.name, plan.options.chosen_choices(), [texts.to_list() for texts in table["got_texts"]]
+    )
+
+
 def _mean_scores(counts: Floats, options: int) -> Floats:
     """Return the mean score of the answers on the scale, (..., readings) -> (...); NaN where there is none."""
     on_scale = counts[..., :options]
@@ -333,108 +452,3 @@ def _mean_scores(counts: Floats, options: int) -> Floats:
     total = on_scale @ np.arange(options, dtype=np.float64)
     means: Floats = np.divide(total, answered, out=np.full(answered.shape, np.nan), where=answered > 0)
     return means
-
-
-_REFUSAL = re.compile(
-    r"\bas an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
-    r"|\bi(?: am|'m) (?:just |only )?an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
-    r"|\bsorry\b[,.]? (?:but )?(?:i|as an)\b"
-    r"|^(?:i(?: am|'m) )?(?:very |really |so )?sorry\b"
-    r"|\bi(?: cannot| can't| can not| won't| will not|(?: am|'m) unable to|(?: am|'m) not able to) "
-    r"(?:answer|assist|help|provide|respond|fulfil|say|comment|express|make|engage|participate|discriminate)"
-    r"|\bi(?: do not| don't) have (?:any )?(?:personal|feelings|emotions|opinions|a home|children|preferences)"
-    r"|\bi(?: must| have to| will have to)?(?: respectfully)? (?:decline|refuse)\b"
-    r"|\bi(?: prefer not|'d prefer not| would prefer not| would rather not|'d rather not)\b"
-    r"|\bi(?: am|'m) not comfortable (?:answering|saying|responding|discussing|with (?:this|that|the) question)"
-    r"|\b(?:not|in)(?: be)? ?appropriate (?:for me )?to (?:answer|say|respond|comment|express|discuss)"
-    r"|\bi(?: do not| don't) (?:feel comfortable answering|wish to answer|want to answer)"
-)
-_TURN = re.compile(r"\b(?:but|however|that said|nevertheless|still)\b")  # after it an answer may follow a refusal
-_DENIED = re.compile(r"(?:\b(?:not|neither|never|nor|without)|n't)\s+(?:\w+\s+)?$")
-_NUMBER = re.compile(r"(?<![\w.,-])(\d+)(?![\w%]|[.,]\d)")
-_NUMBERED = re.compile(r"(\d+)\s*[=:.)-]?\s*[\"'(]*$")  # what may come right before an option
-_SCALE_ROW = re.compile(r"(?<!\w)(\d+)\s*=")  # as the question writes the scale
-_LEAD = re.compile(
-    r"(?:(?:my |the )?answer(?: is| would be)?|option|score|i(?: would|'d)? (?:say|answer|choose|pick|go with))?"
-    r"[\s:\"'(\[`=-]*$"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A score that the text names."""
-
-    start: int  # where its own words, or its number, begin
-    score: int
-
-
-def read_answer(text: str, options: Sequence[str]) -> int | str:
-    """Return the place of the answer among the options, or `REFUSAL` or `UNCLEAR`.
-
-    An option counts when the text names it, does not deny it and puts no other number to it. A number counts only
-    at the beginning of the answer, since conditions have numbers too ("type 2 diabetes"). If several options are
-    named, the first counts when the answer begins with it and its sentence names no other: a model that repeats
-    the scale ("1 = …, 2 = …") has not answered. A refusal counts unless an option comes before it, or after it and
-    a "but".
-
-    >>> scale = ("definitely willing", "probably willing", "probably unwilling", "definitely unwilling")
-    >>> [read_answer(text, scale) for text in ("2 = probably unwilling.", "I'd be definitely willing!", "1", "3.")]
-    [2, 0, 1, 3]
-    >>> [read_answer(text, scale) for text in ("I'm sorry, but I can't answer that.", "It depends.", "0, 1, 2, 3")]
-    ['refusal', 'unclear', 'unclear']
-    """
-    plain = " ".join(text.lower().replace("’", "'").replace("*", "").split())
-    named = _named_options(plain, options)
-    refused = _REFUSAL.search(plain)
-    if refused and not any(
-        each.start < refused.start() or _TURN.search(plain[refused.end() : each.start]) for each in named
-    ):
-        return REFUSAL
-    if len(set(_SCALE_ROW.findall(plain))) > 1:
-        return UNCLEAR
-    if any(_pattern(option).search(plain) for option in options):
-        return _decide(plain, named)
-    return _leading_number(plain, len(options))
-
-
-def _pattern(option: str) -> re.Pattern[str]:
-    """Return what finds an option in an answer, also with a "be" inside: "I would probably be willing"."""
-    return re.compile(r"\b" + "(?: be)? ".join(re.escape(word) for word in option.lower().split()) + r"\b")
-
-
-def _named_options(plain: str, options: Sequence[str]) -> list[_Named]:
-    """Return the options that the text names and does not deny."""
-    named = []
-    for score, option in enumerate(options):
-        for match in _pattern(option).finditer(plain):
-            before = plain[: match.start()]
-            number = _NUMBERED.search(before)
-            if not _DENIED.search(before):
-                agrees = number is None or int(number[1]) == score
-                # a wrong number beside the words: two answers in one, which then cannot be told apart
-                named += [_Named(match.start(), score)] if agrees else [_Named(0, score), _Named(0, -1)]
-    return named
-
-
-def _decide(plain: str, named: Sequence[_Named]) -> int | str:
-    """Return the only score, or the one that the answer begins with unless its sentence names others."""
-    scores = {each.score for each in named}
-    if len(scores) == 1:
-        return scores.pop()
-    if not scores or -1 in scores:
-        return UNCLEAR
-    first = min(named, key=lambda each: each.start)
-    opening = _NUMBERED.sub("", plain[: first.start])
-    sentence = re.split(r"[.!?](?:\s|$)", plain[first.start :], maxsplit=1)[0]
-    others = {each.score for each in named if each.start < first.start + len(sentence)} - {first.score}
-    return first.score if _LEAD.match(opening) and not others else UNCLEAR
-
-
-def _leading_number(plain: str, options: int) -> int | str:
-    """Return the number that the answer begins with, if it names no other and puts no other words to it."""
-    numbers = list(_NUMBER.finditer(plain))
-    if not numbers or not _LEAD.match(plain[: numbers[0].start()]):
-        return UNCLEAR
-    score, after = int(numbers[0][1]), plain[numbers[0].end() :].lstrip()
-    alone = all(int(other[1]) == score for other in numbers)
-    return score if score < options and alone and not after.startswith("=") else UNCLEAR

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from clinometer.data import load_card
 from clinometer.errors import ModelError
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.chat import gives_probabilities
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stigma.answers import read_answers
 from clinometer.probes.stigma.figures import CAPTIONS, figures_of
@@ -15,23 +16,52 @@ from clinometer.probes.stigma.measures import masked_attitudes
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
+    CHECKS,
+    CHOICES,
+    FIRST_WORDS,
     SCALE,
     SENTENCES,
+    WORDS,
+    asks_words,
     blanks,
+    checks,
+    choice_questions,
+    first_words,
     questions,
     stage_size,
     statements,
+    word_questions,
 )
 from clinometer.probes.stigma.tables import table_rows
 from clinometer.probes.stigma.words import headlines, notices, verdicts
 from clinometer.types import Findings, Item, Profile
 
-_STAGES = {"fill": ATTITUDES, "classify": SENTENCES, "ask": SCALE}  # what a model offers -> how it is asked
-_ITEMS = {ATTITUDES: blanks, SENTENCES: statements, SCALE: questions}
+# what a model offers -> how it is asked
+_STAGES = {
+    "fill": (ATTITUDES,),
+    "classify": (SENTENCES, CHECKS),
+    "ask": (SCALE, WORDS, FIRST_WORDS, CHOICES),
+    "rescore": (ATTITUDES,),
+}
+_ITEMS = {
+    ATTITUDES: blanks,
+    SENTENCES: statements,
+    CHECKS: checks,
+    SCALE: questions,
+    WORDS: word_questions,
+    FIRST_WORDS: first_words,
+    CHOICES: choice_questions,
+}
+
+
+def _applies(stage: str, plan: Plan) -> bool:
+    if stage == FIRST_WORDS:
+        return asks_words(plan) and gives_probabilities(plan.model)
+    return stage != WORDS or asks_words(plan)
 
 
 class Stigma:
-    """The Social Distance Scale put to masked models and chat models, plain statements to classifiers."""
+    """The Social Distance Scale put to masked, causal and chat models, plain statements to classifiers."""
 
     name = "stigma"
     title = "Attitudes towards people with stigmatized conditions"
@@ -48,9 +78,15 @@ class Stigma:
     options = Options
     user_data: ClassVar[Mapping[str, str]] = {"ratings_file": "stigma-ratings"}
     profiles: ClassVar[Mapping[Profile, Mapping[str, Any]]] = {
-        "quick": {"templates": ("for me",), "answers": 1, "chat_conditions": 5},
+        "quick": {
+            "templates": ("for me",),
+            "answers": 1,
+            "chat_conditions": 5,
+            "causal_conditions": 20,
+            "causal_distances": 2,
+        },
         "standard": {},
-        "paper": {},
+        "paper": {"candidates": 0},
     }
 
     @property
@@ -62,12 +98,14 @@ class Stigma:
         """Read the user's files."""
         options.chosen_conditions()
         options.chosen_ratings()
+        options.chosen_choices()
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """Return the one stage in which a model of this kind is asked."""
-        for capability, stage in _STAGES.items():
+        """Return the stages in which a model of this kind is asked; one without a question is left out."""
+        for capability, names in _STAGES.items():
             if capability in plan.model.capabilities:
-                return (Stage(name=stage, size=stage_size(stage, plan)),)
+                sizes = {name: stage_size(name, plan) for name in names if _applies(name, plan)}
+                return tuple(Stage(name=name, size=size) for name, size in sizes.items() if size)
         raise ModelError(
             f"{plan.model.name} offers {', '.join(plan.model.capabilities)}; stigma needs a model that fills a "
             "blank, classifies or answers questions"

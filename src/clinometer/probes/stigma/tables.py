@@ -10,8 +10,21 @@ import numpy as np
 
 from clinometer.data.stigma_data import load_attitudes
 from clinometer.metrics.attitude import RATINGS
-from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean, state_of, with_q
+from clinometer.probes.kit import (
+    Floats,
+    Label,
+    Numbers,
+    choices,
+    is_found,
+    model_rng,
+    present_mean,
+    refusals,
+    state_of,
+    with_q,
+)
+from clinometer.probes.kit import chat as kit_chat
 from clinometer.probes.kit.before_after import pairs_of, training_of
+from clinometer.probes.kit.scale import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma import measures
 from clinometer.probes.stigma.answers import (
@@ -23,6 +36,7 @@ from clinometer.probes.stigma.answers import (
     MaskedAnswers,
 )
 from clinometer.probes.stigma.figures import CAPTIONS
+from clinometer.probes.stigma.gates import chat_gate, classifier_gate
 from clinometer.probes.stigma.measures import (
     ALL,
     ALL_CLASSIFIERS,
@@ -30,8 +44,6 @@ from clinometer.probes.stigma.measures import (
     DISTANCE,
     SHARE,
     MaskedAttitudes,
-    chat_gate,
-    classifier_gate,
     difference,
     mean_interval,
 )
@@ -68,15 +80,22 @@ def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[Mask
     for classifier in answers.classifiers:
         add(classifier_rows(classifier), gate=classifier_gate(classifier))
         rows["classes"] += _classes(classifier)
+        rows["checks"] += _checks(classifier)
     for chat in answers.chats:
         add(chat_rows(chat), gate=chat_gate(chat))
         rows["readings"] += _readings(chat)
+    rows[refusals.CAPTION.name] += refusals.refusal_rows(_asked(answers), seed=plans[0].seed)
+    rows[choices.CAPTION.name] += choices.choice_rows(
+        answers.chosen, seed=plans[0].seed, draws=plans[0].options.draws
+    )
     rows["change"] += change_rows([masked.plan for masked in answers.masked], attitudes)
     judged = [each for each in answers.classifiers if not classifier_gate(each)]
     if judged:
         rows["condition_classes"] += _condition_classes(judged, seed=plans[0].seed)
         rows["negative_counts"] += _negative_counts(judged)
-    understood = [found for found in attitudes if not found.gate]
+    # a causal model may be asked about some conditions only: then there is nothing to correlate
+    everyone = judged[0].roster.names if judged else ()
+    understood = [found for found in attitudes if not found.gate and found.roster.names == everyone]
     if understood and judged:
         # the first are those of all models; if there are none, those of the model that the others began with
         attitude = next((found for found in understood if not found.tuned), understood[0])
@@ -93,7 +112,7 @@ def masked_rows(found: MaskedAttitudes) -> Rows:
     levels, excess = measures.condition_levels, measures.condition_excess
     return {
         "difference": _with_primary_q(_attitude_differences(found)),
-        "categories": _with_states(with_q(_categories(found))),
+        "categories": _with_states(found, with_q(_categories(found))),
         "conditions": with_q(_by_rank(levels(found), found.model, found.roster)),
         "excess": with_q(_by_rank(excess(found), found.model, found.roster)),
         "templates": with_q(_templates(found)),
@@ -126,8 +145,16 @@ def _with_primary_q(rows: Iterable[Finding]) -> list[Finding]:
     return [*with_q([primary]), *with_q(explored)]
 
 
-def _with_states(rows: Iterable[Finding]) -> list[Finding]:
-    return [replace(row, labels={**row.labels, "state": state_of(row)}) for row in rows]
+def _with_states(found: MaskedAttitudes, rows: Iterable[Finding]) -> list[Finding]:
+    """Return the rows with what follows from each; a few conditions do not decide about a category either."""
+    categories, stigmatized = np.array(found.roster.categories), found.roster.stigmatized
+    judged = []
+    for row in rows:
+        members = stigmatized & (categories == row.labels["category"])
+        compared = members | ~stigmatized
+        few = is_found(row) and measures.hangs_on_few(found.overall[compared], members[compared])
+        judged.append(replace(row, labels={**row.labels, "state": state_of(row, gate="few" if few else "")}))
+    return judged
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -309,6 +336,13 @@ def _classes(found: ClassifierOutcomes) -> Iterator[Finding]:
                     yield Finding(labels=labels, estimate=math.nan)
 
 
+def _checks(found: ClassifierOutcomes) -> Iterator[Finding]:
+    for sense, right in found.sensed.items():
+        n = int((~np.isnan(right)).sum())
+        numbers = measures.share_numbers(np.asarray(present_mean(right)), np.array(n))
+        yield numbers.finding((), {"model": found.model, "statements": f"plainly {sense}"})
+
+
 def _share_differences(found: ClassifierOutcomes) -> Iterator[Finding]:
     for template, chosen in _template_sets(found).items():
         labels = {"model": found.model, "measure": SHARE, "template": template}
@@ -378,6 +412,34 @@ def _correlations(
     pairs = [(each, judge) for each in attitudes if each.model != measures.ALL_MASKED for judge in classifiers]
     explored = [row for each, judge in pairs for row in rows(each, [judge])] if len(pairs) > 1 else []
     return [*with_q(rows(first, classifiers)), *with_q(explored)]
+
+
+def _asked(answers: Answers) -> list[refusals.Asked]:
+    """Return how each chat model answered, on the scale and with one word: a row for each wording."""
+    asked = []
+    drawn = {each.model: each.drawn for each in answers.masked}
+    for chat in answers.chats:
+        counts = chat.counts.sum(axis=1)  # (wordings, readings)
+        outcomes = np.zeros((len(counts), len(kit_chat.OUTCOMES)), dtype=np.int64)
+        for outcome, readings in (
+            (kit_chat.WORD, chat.readings[:-2]),
+            (kit_chat.REFUSAL, (REFUSAL,)),
+            (kit_chat.UNUSABLE, (UNCLEAR,)),
+        ):
+            places = [chat.readings.index(reading) for reading in readings]
+            outcomes[:, kit_chat.OUTCOMES.index(outcome)] = counts[:, places].sum(axis=1)
+        for wording, words in drawn.get(chat.model, ()):
+            outcomes[wording] += words.outcomes
+        conditions = [chat.roster.labels(int(c)) for c in chat.roster.condition_of]
+        asked.append(
+            refusals.Asked(
+                model=chat.model,
+                groups=tuple(str(labels["group"]) for labels in conditions),
+                units=tuple(str(labels["condition"]) for labels in conditions),
+                outcomes=outcomes,
+            )
+        )
+    return asked
 
 
 def _distance_difference(found: ChatAnswers) -> list[Finding]:

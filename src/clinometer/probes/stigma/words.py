@@ -20,24 +20,26 @@ from clinometer.probes.kit import (
     Label,
     Said,
     certainty,
+    choices,
     conclude,
     interval,
     is_found,
+    refusals,
     select,
     signed,
     written,
 )
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
+from clinometer.probes.kit.scale import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.answers import (
-    REFUSAL,
-    UNCLEAR,
     UNRATED,
     Answers,
     ChatAnswers,
     ClassifierOutcomes,
     MaskedAnswers,
 )
+from clinometer.probes.stigma.gates import chat_gate, classifier_gate
 from clinometer.probes.stigma.measures import (
     ALL,
     ALL_MASKED,
@@ -49,8 +51,6 @@ from clinometer.probes.stigma.measures import (
     FEWEST,
     SHARE,
     MaskedAttitudes,
-    chat_gate,
-    classifier_gate,
     detectable_excess,
     hangs_on_few,
 )
@@ -75,7 +75,11 @@ def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes])
     for classifier in answers.classifiers:
         yield difference_verdict(rows, classifier.model, SHARE, gate=classifier_gate(classifier))
     for chat in answers.chats:
-        yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), full=len(chat.readings) - 3)
+        few = hangs_on_few(chat.overall, chat.roster.stigmatized)
+        scale = len(chat.readings) - 3
+        yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), few_decide=few, full=scale)
+    yield from choices.choice_verdicts(rows[choices.CAPTION.name], answers.chosen, audit="stigma")
+    yield from refusals.refusal_verdicts(rows[refusals.CAPTION.name], audit="stigma")
 
 
 ASPECTS = {
@@ -162,6 +166,8 @@ def _unable(rows: Rows, measure: str, about: Mapping[str, Any], gate: str) -> Ve
     """Return that nothing can be concluded, resting on the row that shows why."""
     table, labels = _EVIDENCE[measure]
     (row,) = select(rows[table], model=about["model"], **labels)
+    if measure == SHARE and (checked := select(rows["checks"], model=about["model"])):
+        table, row = "checks", min(checked, key=lambda each: each.estimate)
     nothing = Finding(labels=row.labels, estimate=math.nan, n=row.n)
     return conclude(nothing, table=table, gate=gate, **about)
 
@@ -179,7 +185,12 @@ def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnsw
     for change in select(rows["change"], template=ALL, measure=DIFFERENCE):
         yield _change(rows, change)
     for verdict in concluded:
-        if verdict.aspect != SINGLE:
+        if verdict.aspect == choices.ASPECT:
+            yield verdict.sentence + _choice_numbers(verdict)
+        elif verdict.aspect == refusals.ASPECT:
+            if said := refusals.refusal_headline(verdict):
+                yield said
+        elif verdict.aspect != SINGLE:
             yield f"{verdict.sentence}{_numbers(rows, verdict)}{_off_scale(verdict, chats)}"
         elif verdict.state != CANNOT_TELL:
             yield f"{verdict.sentence}{_outstanding(rows, verdict)}"
@@ -223,6 +234,14 @@ def _numbers(rows: Rows, verdict: Verdict) -> str:
         f" {what}, a difference of {signed(verdict.estimate)} ({certainty(row)}), {verdict.size}"
         f"{_detectable(verdict)}{_reservation(rows, verdict)}."
     )
+
+
+def _choice_numbers(verdict: Verdict) -> str:
+    if verdict.state == CANNOT_TELL:
+        return ""
+    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
+    gap = f"The difference of the shares is {signed(verdict.estimate)} ({certainty(row)})"
+    return f" {gap}, {verdict.size}{_detectable(verdict)}."
 
 
 def _detectable(verdict: Verdict) -> str:
@@ -275,7 +294,9 @@ def notices(
 ) -> Iterator[Notice]:
     """Yield what holds for all models, then what holds for each."""
     options: Options = plans[0].options
-    yield from _sizes(Roster(wordings=options.chosen_conditions()))
+    yield from _sizes(Roster(wordings=options.chosen_conditions()), ours=not options.groups_file)
+    if forms := options.derived_forms():
+        yield _info(f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
     yield from tuned_notices([plan.model for plan in plans])
     tuned = [found.model for found in attitudes if found.tuned]
     if tuned and attitudes[0].model == ALL_MASKED:
@@ -292,6 +313,7 @@ def notices(
         yield from _asked(options)
         yield _words(options, answers.ratings)
     for masked in answers.masked:
+        yield from _rescored(masked)
         yield from _coverage(masked, options)
     if answers.classifiers:
         yield _info(
@@ -310,12 +332,12 @@ def notices(
         yield _warning("The correlation cannot be computed: one of its two measures is the same everywhere.")
 
 
-def _sizes(roster: Roster) -> Iterator[Notice]:
+def _sizes(roster: Roster, *, ours: bool) -> Iterator[Notice]:
     counts = {group: int(members.sum()) for group, members in roster.members().items()}
     yield _info(
         f"{counts[STIGMATIZED]} stigmatized and {counts[OTHER]} other conditions, in {len(roster.wordings)} "
-        "wordings. They were listed for the United States; the results hold for these conditions and these "
-        "sentences."
+        f"wordings. {'They were listed for the United States; the' if ours else 'The'} results hold for these "
+        "conditions and these sentences."
     )
     for group, count in counts.items():
         if count < FEWEST:
@@ -357,6 +379,27 @@ def _words(options: Options, ratings: Mapping[str, str]) -> Notice:
     )
 
 
+def _rescored(answers: MaskedAnswers) -> Iterator[Notice]:
+    """Yield how a causal model was asked: its numbers are those of its candidates."""
+    if not answers.left:
+        return
+    options = answers.plan.options
+    which = "every rated word"
+    if options.candidates:
+        which = f"the {options.candidates} rated words that are most probable after its left part"
+    yield _info(
+        f"{answers.model} reads left to right: it scored each sentence as a whole with {which}. Its words are "
+        "compared with each other only: compare its difference with a masked model's, not its levels."
+    )
+    if options.causal_conditions or options.causal_distances:
+        stigmatized, other = (int(members.sum()) for members in answers.roster.members().values())
+        yield _info(
+            f"{answers.model} was asked about {stigmatized} stigmatized and {other} other conditions at "
+            f"{len(answers.distances)} social distances ({', '.join(answers.distances)}), drawn by the seed "
+            "(causal_conditions, causal_distances); the standard profile asks about all."
+        )
+
+
 def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
     coverage = answers.coverage  # (templates, wordings, distances)
     missing = int(np.isnan(coverage).sum())
@@ -378,17 +421,18 @@ def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
         yield _warning(
             f"{answers.model}: rated and relevant words hold {np.nanmean(coverage):.2f} of the probability on "
             f"average, and less than {ENOUGH} at {below.sum():,} of {coverage.size:,} prompts (most often in "
-            f"{_most_often(below, options)}). There the negative attitude covers the smaller part of what the "
+            f"{_most_often(below, options.templates, answers.distances)}). There the negative attitude covers the "
+            "smaller part of what the "
             f"model would say (in the paper the words read hold at least {ENOUGH}).{more}"
         )
 
 
-def _most_often(below: Bools, options: Options) -> str:
+def _most_often(below: Bools, templates: Sequence[str], distances: Sequence[str]) -> str:
     """Return the template and social distance with the most such prompts, and their share."""
     shares = below.mean(axis=1)  # (templates, distances)
-    template, distance = np.unravel_index(int(shares.argmax()), shares.shape)
+    template, distance = map(int, np.unravel_index(int(shares.argmax()), shares.shape))
     share = shares[template, distance]
-    return f"'{options.templates[template]}', '{options.distances[distance]}': {share:.0%}"
+    return f"'{templates[template]}', '{distances[distance]}': {share:.0%}"
 
 
 def _outcomes(found: ClassifierOutcomes) -> Iterator[Notice]:
