@@ -126,3 +126,21 @@ def test_an_answer_from_a_search_engine_cannot_speak_to_the_terminal(clinometer,
         )  # fmt: skip
     assert said.code != 0
     harmless(said.out, said.err)
+
+
+def test_what_other_libraries_log_and_warn_of_is_cleaned(capsys):
+    import logging
+    import warnings
+
+    from clinometer.cli.terminal import clean_libraries
+
+    logger, handler = logging.getLogger("transformers.of.a.stranger"), logging.StreamHandler(sys.stderr)
+    logger.addHandler(handler)
+    try:
+        with clean_libraries(), warnings.catch_warnings():
+            warnings.simplefilter("always")
+            logger.warning("the tokenizer class is %r%s", "x", COMMANDS)
+            warnings.warn_explicit(f"odd{COMMANDS}", UserWarning, "file", 1)
+    finally:
+        logger.removeHandler(handler)
+    harmless(capsys.readouterr().err)

@@ -17,7 +17,7 @@ from clinometer.cli.listings import models, probes
 from clinometer.cli.mitigate import mitigate
 from clinometer.cli.runs import report, resume, verify
 from clinometer.cli.shift import shift
-from clinometer.cli.terminal import clean_warnings, show
+from clinometer.cli.terminal import clean_libraries, show
 from clinometer.cli.train import train
 from clinometer.cli.tune import tune
 from clinometer.errors import ClinometerError, SettingError
@@ -60,7 +60,7 @@ def main() -> None:
     # typer quotes an argument that it does not understand as it is: let it do so only where that is harmless
     plain = all(visible(argument) == argument for argument in sys.argv)
     try:
-        with clean_warnings():
+        with clean_libraries():
             sys.exit(app(standalone_mode=plain) or 0)
     except ClinometerError as error:
         message = error.on_command_line if isinstance(error, SettingError) else error

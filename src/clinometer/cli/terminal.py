@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import warnings
 from collections.abc import Iterator
@@ -22,16 +23,25 @@ def show(line: object = "", *, error: bool = False, end: str = "\n") -> None:
     print(text, file=file, flush=error, end=end)
 
 
+class _CleanRecord(logging.LogRecord):
+    """A line of a log that may quote a file."""
+
+    def getMessage(self) -> str:
+        return "\n".join(map(visible, super().getMessage().splitlines()))
+
+
 @contextlib.contextmanager
-def clean_warnings() -> Iterator[None]:
-    """Let other libraries' warnings, which may quote a file, pass through the same door."""
-    usual = warnings.showwarning
+def clean_libraries() -> Iterator[None]:
+    """Let what other libraries warn of and log, which may quote a file, pass through the same door."""
+    usual, factory = warnings.showwarning, logging.getLogRecordFactory()
 
     def shown(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         show(f"{category.__name__}: {message}", error=True)
 
     warnings.showwarning = shown
+    logging.setLogRecordFactory(_CleanRecord)
     try:
         yield
     finally:
         warnings.showwarning = usual
+        logging.setLogRecordFactory(factory)
