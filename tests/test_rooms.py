@@ -61,7 +61,7 @@ THEIRS = {
     "data": {"polars", "datasets", "filelock"},
     "models": {
         "torch", "transformers", "tokenizers", "safetensors", "huggingface_hub", "numpy", "gguf", "accelerate",
-        "filelock", "jinja2", "triton",
+        "filelock", "jinja2", "triton", "openai", "httpx2", "xllamacpp", "vllm",
     },
     "probes": {"numpy", "polars", "pydantic"},
     "store": {"numpy", "pyarrow", "polars", "filelock"},
@@ -82,9 +82,11 @@ WITHOUT_TORCH = (
     "models/callable_scorer.py",
     "models/files.py",
     "models/load.py",
+    *(f"models/endpoint/{file.name}" for file in (PACKAGE / "models" / "endpoint").glob("*.py")),
     "models/__init__.py",
     "models/providers/__init__.py",
     "models/providers/local.py",
+    "models/providers/openai.py",
     "models/providers/opinion_words.py",
     "models/providers/protocol.py",
 )

@@ -7,6 +7,8 @@ ClinometerError
 │   ├── SettingError      a setting of a training
 │   ├── RequestError      a text that cannot be asked: no mask, two masks, too long
 │   └── ModelError        no such model, no safe weights, a missing package, a missing capability
+├── EndpointError         an endpoint does not answer, or not usefully: exit code 1, answers so far are kept
+├── StoppedError          a budget is used up, or answers are awaited: exit code 5, answers so far are kept
 └── StoreError            the run folder: exit code 1, nothing earlier was damaged
     ├── RunLockedError    another process holds the run
     ├── RecordsError      records are missing or damaged
@@ -56,6 +58,16 @@ class RequestError(InputError):
 
 class ModelError(InputError):
     """A model cannot be found, loaded safely, or asked what a probe needs."""
+
+
+class EndpointError(ClinometerError):
+    """A model behind an address does not answer, or not so that it can be used."""
+
+
+class StoppedError(ClinometerError):
+    """The run stopped as it was told to, before its end: by a budget, or because answers are awaited."""
+
+    exit_code = 5
 
 
 class StoreError(ClinometerError):

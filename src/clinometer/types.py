@@ -27,6 +27,9 @@ class ModelSpec:
         default_factory=dict
     )  # classifiers: their label -> negative|neutral|positive
     alias: str = ""  # what the model is called in the run; "": a hub id as it is, a folder by its last part
+    base_url: str = ""  # where an endpoint is, without any key; "": where its provider says
+    # what an endpoint charges for a million tokens: "input", "output"; changes no answer
+    price: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,8 @@ class ModelInfo:
     # For a checkpoint that Clinometer made, from its card: "base" (weights checksum of the model it began with),
     # "method", "data", "amount", "seed". Tells which models of a run are before and after; changes no answer.
     tuning: Mapping[str, str] = field(default_factory=dict)
+    # What an endpoint said of itself when the run began: model name, fingerprint, headers. Changes no answer.
+    told: Mapping[str, str] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -198,18 +203,28 @@ Questions = Iterable[Item | Block]
 class WordAnswer:
     """Words with their natural-log probabilities; NaN for a word that is not one token of the model.
 
-    Given words keep their order; the top k come most probable first.
+    Given words keep their order; the top k come most probable first. An endpoint may tell only its most probable
+    tokens, or none: `covered` is the probability of all that it told, and `draws` how many answers were counted.
+    Then NaN also stands for a word that was not among them.
     """
 
     words: tuple[str, ...]
     logprobs: tuple[float, ...]
+    covered: float = 1.0
+    draws: int = 0  # 0: probabilities as the model gives them; else shares of so many drawn words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextAnswer:
-    """Generated texts, without the prompt."""
+    """Generated texts, without the prompt.
+
+    Endpoints also say how each text ended ("stop", "length", "refusal", "content filter", "empty", "malformed",
+    "missing") and what the model thought before it answered; local models leave both empty.
+    """
 
     texts: tuple[str, ...]
+    endings: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

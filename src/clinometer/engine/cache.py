@@ -74,7 +74,8 @@ def _encode(answer: Answer) -> bytes:
 def _decode(text: bytes, cls: type[Any]) -> Answer:
     values = [tuple(value) if isinstance(value, list) else value for value in json.loads(text)]
     names = [field.name for field in dataclasses.fields(cls)]
-    answer: Answer = cls(**dict(zip(names, values, strict=True)))
+    # an older release may have known fewer fields: those added since have defaults
+    answer: Answer = cls(**dict(zip(names, values, strict=False)))
     return answer
 
 

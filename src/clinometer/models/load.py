@@ -11,6 +11,7 @@ from typing import final
 from clinometer.errors import ModelError, reason
 from clinometer.models.protocols import Model
 from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
+from clinometer.models.providers.openai import OpenAIEndpoints
 from clinometer.models.providers.opinion_words import OpinionWordScorers
 from clinometer.models.providers.protocol import Provider
 from clinometer.plugins import MODELS
@@ -33,7 +34,7 @@ class Providers:
     """
 
     def __init__(self, *first: Provider) -> None:
-        self._first = (*first, OpinionWordScorers(), BuiltInModels())
+        self._first = (*first, OpinionWordScorers(), BuiltInModels(), OpenAIEndpoints())
 
     def of(self, name: str) -> Provider:
         """Return the provider that opens models of that name."""

@@ -1,0 +1,215 @@
+"""A model behind an address, or behind anything else that speaks as such an endpoint does."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import hashlib
+import math
+from collections import Counter, deque
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar, final
+
+from clinometer.errors import RequestError
+from clinometer.models.endpoint.asking import calls_of, prompt_tokens
+from clinometer.models.endpoint.faults import Malformed, Refused
+from clinometer.models.endpoint.offer import Offer, Way
+from clinometer.models.endpoint.reading import read_reply, without_answer
+from clinometer.models.endpoint.sending import CONCURRENCY, Pace, Sender
+from clinometer.models.endpoint.transport import Transport
+from clinometer.models.protocols import Call, Reply
+from clinometer.types import (
+    Answer,
+    Ask,
+    LogLikelihood,
+    LogLikelihoodAnswer,
+    ModelInfo,
+    NextWord,
+    Request,
+    Sample,
+    TextAnswer,
+    WordAnswer,
+    WordQuery,
+)
+
+CODE = "1"  # raised when the same reply would be read otherwise
+_REMEMBERED_IDS = 20_000
+
+T = TypeVar("T")
+
+
+@final
+class EndpointModel:
+    """Asks an endpoint for texts and words, in exactly the ways that it was found to offer."""
+
+    def __init__(self, *, info: ModelInfo, transport: Transport, offer: Offer, served: str, where: str) -> None:
+        self.info = info
+        self.offer = offer
+        self.where = where
+        self._transport = transport
+        self._served = served  # what the endpoint calls the model
+        ways = [way for way in (offer.chat, offer.plain) if way is not None]
+        self._ids: deque[int] | None = deque(maxlen=_REMEMBERED_IDS) if all(w.unique_ids for w in ways) else None
+        self._known: set[int] = set()
+
+    # -- how the engine asks
+
+    def calls(self, request: Request) -> Sequence[Call]:
+        """Return what is sent for a request."""
+        return calls_of(request, offer=self.offer, model=self._served)
+
+    async def send(self, call: Call) -> Reply:
+        """Send a call once. What a filter for content objects to is recorded as that."""
+        try:
+            arrived = await self._transport.post(call.path, call.body)
+        except Refused as refusal:
+            if not refusal.filtered:
+                raise
+            return without_answer(call, "content filter")
+        reply = read_reply(call, arrived.body, arrived.headers)
+        self._refuse_repeated(str(reply.source.get("id", "")))
+        return reply
+
+    def read(self, request: Request, replies: Sequence[Reply]) -> Answer:
+        """Make the answer of the replies to the calls of a request."""
+        contents = [reply.content for reply in replies]
+        match request:
+            case Ask() | Sample():
+                return _texts(contents)
+            case NextWord():
+                return word_answer(request, contents, after_space=True)
+            case LogLikelihood():
+                (content,) = contents
+                return LogLikelihoodAnswer(logprob=content["logprob"], tokens=content["tokens"])
+            case _:
+                raise RequestError(f"this endpoint does not answer {type(request).__name__}")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._transport.close()
+
+    def _refuse_repeated(self, answer_id: str) -> None:
+        """Raise Malformed for an answer that came before: a proxy may give an old one for a new question."""
+        if self._ids is None or not answer_id:
+            return
+        short = hash(answer_id)
+        if short in self._known:
+            raise Malformed("an answer that was already given to another question")
+        if len(self._ids) == self._ids.maxlen:
+            self._known.discard(self._ids[0])
+        self._ids.append(short)
+        self._known.add(short)
+
+    # -- how anybody else asks
+
+    def cost(self, requests: Sequence[Request]) -> list[int]:
+        """Return the estimated tokens of each question; RequestError for one that cannot be asked."""
+        return [sum(prompt_tokens(call.body) for call in self.calls(request)) for request in requests]
+
+    def ask(self, batch: Sequence[Ask]) -> list[TextAnswer]:
+        """Answer each conversation n times."""
+        return self._answers(batch)
+
+    def sample(self, batch: Sequence[Sample]) -> list[TextAnswer]:
+        """Continue each prefix n times."""
+        return self._answers(batch)
+
+    def next_word(self, batch: Sequence[NextWord]) -> list[WordAnswer]:
+        """Answer which words come after each text."""
+        return self._answers(batch)
+
+    def log_likelihood(self, batch: Sequence[LogLikelihood]) -> list[LogLikelihoodAnswer]:
+        """Answer how probable each text is."""
+        return self._answers(batch)
+
+    def _answers(self, batch: Sequence[Request]) -> list[Any]:
+        async def ask() -> list[Answer]:
+            sender = Sender(self, self.where, Pace(CONCURRENCY))
+            try:
+                return await asyncio.gather(*(self._answer(request, sender) for request in batch))
+            finally:
+                await self.close()
+
+        return run_in_loop(ask())
+
+    async def _answer(self, request: Request, sender: Sender) -> Answer:
+        replies = await asyncio.gather(*(sender.send(call) for call in self.calls(request)))
+        return self.read(request, replies)
+
+
+def endpoint_info(name: str, *, served: str, where: str, offer: Offer, weights: str = "") -> ModelInfo:
+    """Say who a model behind an address is. Where its weights cannot be seen, address and name stand for them."""
+    identity = weights or hashlib.sha256(f"{where}\0{served}".encode()).hexdigest()
+    return ModelInfo(
+        name=name,
+        kind="chat" if offer.chat is not None else "causal",
+        family="endpoint",
+        capabilities=capabilities_of(offer),
+        weights=identity,
+        tokenizer=identity,
+        dtype="unknown",
+        code=CODE,
+        settings=offer.settings,
+        told=offer.told,
+    )
+
+
+def capabilities_of(offer: Offer) -> tuple[str, ...]:
+    """Return what can be asked of an endpoint: what its paths are good for, and no more."""
+    found = ["ask"] * (offer.chat is not None)
+    found += ["next_word", "sample"] * (offer.plain is not None)
+    return (*found, *["log_likelihood"] * offer.scores)
+
+
+def _texts(contents: Sequence[Mapping[str, Any]]) -> TextAnswer:
+    def of(name: str) -> tuple[str, ...]:
+        return tuple(text for content in contents for text in content[name])
+
+    return TextAnswer(texts=of("texts"), endings=of("endings"), reasoning=of("reasoning"))
+
+
+def word_answer(query: WordQuery, contents: Sequence[Mapping[str, Any]], *, after_space: bool) -> WordAnswer:
+    """Read words off the most probable tokens, or count them in drawn texts."""
+    if "top" not in contents[0]:
+        drawn = [_first_word(text) for content in contents for text in content["texts"]]
+        counts = Counter(word for word in drawn if word)
+        logprobs = {word: math.log(count / len(drawn)) for word, count in counts.most_common()}
+        return _chosen(query, logprobs, covered=counts.total() / len(drawn), draws=len(drawn))
+    top = {str(token): float(logprob) for token, logprob in contents[0]["top"]}
+    words = {_name(token, after_space): logprob for token, logprob in top.items() if token.strip()}
+    return _chosen(query, words, covered=float(contents[0]["covered"]), draws=0)
+
+
+def _chosen(query: WordQuery, known: Mapping[str, float], *, covered: float, draws: int) -> WordAnswer:
+    if query.top_k:
+        best = list(known.items())[: query.top_k]
+        words, logprobs = [word for word, _ in best], [logprob for _, logprob in best]
+    else:
+        words, logprobs = list(query.words), [known.get(word, math.nan) for word in query.words]
+    if query.normalise == "words":
+        total = math.fsum(math.exp(each) for each in logprobs if not math.isnan(each))
+        logprobs = [each - math.log(total) if total else math.nan for each in logprobs]
+    return WordAnswer(words=tuple(words), logprobs=tuple(logprobs), covered=covered, draws=draws)
+
+
+def _name(token: str, after_space: bool) -> str:
+    """Name a token as the local models do: a word, or "##" and a piece of one."""
+    return token.strip() if token.startswith(" ") == after_space else f"##{token}"
+
+
+def _first_word(text: str) -> str:
+    words = text.split()
+    return words[0].strip(".,;:!?\"'()[]*_") if words else ""
+
+
+def run_in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where a notebook's event loop is running in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+__all__ = ["CODE", "EndpointModel", "Way", "capabilities_of", "endpoint_info", "run_in_loop", "word_answer"]
