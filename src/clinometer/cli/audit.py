@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from clinometer.cli.arguments import BatchTokensOption, CacheOption, DeviceOption, ExecutorOption, QuietOption
+from clinometer.cli.arguments import (
+    BatchTokensOption,
+    CacheOption,
+    ConcurrencyOption,
+    DeviceOption,
+    ExecutorOption,
+    MaxCostOption,
+    MaxRequestsOption,
+    MaxTokensOption,
+    QuietOption,
+)
 from clinometer.cli.progress import finish_run
 from clinometer.errors import SpecError
 
@@ -80,6 +90,21 @@ def audit(
         list[str] | None,
         typer.Option(help="A model whose own code may run; repeatable.", show_default=False),
     ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Where openai:NAME is, such as http://127.0.0.1:8080/v1. The key is read from the environment: "
+            "CLINOMETER_API_KEY, for OpenAI itself OPENAI_API_KEY.",
+            show_default=False,
+        ),
+    ] = None,
+    price: Annotated[
+        str | None,
+        typer.Option(
+            help="What openai:NAME charges for a million tokens: INPUT/OUTPUT, such as 0.15/0.60.",
+            show_default=False,
+        ),
+    ] = None,
     spec: Annotated[
         Path | None, typer.Option(help="A TOML spec instead of the options above.", show_default=False)
     ] = None,
@@ -91,6 +116,10 @@ def audit(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    concurrency: ConcurrencyOption = 8,
+    max_requests: MaxRequestsOption = 0,
+    max_tokens: MaxTokensOption = 0,
+    max_cost: MaxCostOption = 0.0,
     quiet: QuietOption = False,
 ) -> None:
     """Audit language models and write a report."""
@@ -99,7 +128,7 @@ def audit(
         "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
         "--scorer": scorer, "--encoder": encoder, "--label-map": label_map,
-        "--trust-remote-code": trust_remote_code,
+        "--trust-remote-code": trust_remote_code, "--base-url": base_url, "--price": price,
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
     if spec is not None and both:
@@ -107,6 +136,7 @@ def audit(
 
     # imported here, so that `clinometer --help` does not wait for them
     from clinometer.cli.spec_options import spec_from_options
+    from clinometer.engine import Limits
     from clinometer.spec import read_spec
     from clinometer.workflows import AuditRequest, Execution, run_audit
     from clinometer.workflows.specs import default_models, new_run_folder
@@ -132,9 +162,18 @@ def audit(
             roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
             label_maps=label_map or [],
             trusted=trust_remote_code or [],
+            endpoint={"base_url": base_url, "price": price},
         )
 
     place = out if out is not None else new_run_folder(wanted)
-    execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
+    limits = Limits(requests=max_requests, tokens=max_tokens, cost=max_cost)
+    execution = Execution(
+        device=device,
+        batch_tokens=batch_tokens,
+        cache=cache,
+        executor=executor,
+        concurrency=concurrency,
+        limits=limits,
+    )
     request = AuditRequest(spec=wanted, folder=place, execution=execution)
     finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from clinometer.errors import EndpointError, StoppedError
+
 if TYPE_CHECKING:
     from clinometer.engine import Progress
     from clinometer.results import Run
@@ -28,6 +30,12 @@ def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> 
         again = f"continue with: clinometer resume {place}" if place.exists() else "nothing was written"
         print(f"\nclinometer: stopped; {again}", file=sys.stderr)
         raise typer.Exit(130) from None
+    except (EndpointError, StoppedError) as error:
+        if not place.exists():
+            raise
+        raise type(error)(
+            f"{error}; what was answered is kept, continue with: clinometer resume {place}"
+        ) from None
     print_run(run)
 
 

@@ -10,8 +10,12 @@ import typer
 from clinometer.cli.arguments import (
     BatchTokensOption,
     CacheOption,
+    ConcurrencyOption,
     DeviceOption,
     ExecutorOption,
+    MaxCostOption,
+    MaxRequestsOption,
+    MaxTokensOption,
     QuietOption,
     RunArgument,
 )
@@ -24,13 +28,26 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    concurrency: ConcurrencyOption = 8,
+    max_requests: MaxRequestsOption = 0,
+    max_tokens: MaxTokensOption = 0,
+    max_cost: MaxCostOption = 0.0,
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
+    from clinometer.engine import Limits
     from clinometer.store import RunFolder
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
-    execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
+    limits = Limits(requests=max_requests, tokens=max_tokens, cost=max_cost)
+    execution = Execution(
+        device=device,
+        batch_tokens=batch_tokens,
+        cache=cache,
+        executor=executor,
+        concurrency=concurrency,
+        limits=limits,
+    )
     request = ResumeRequest(run=RunFolder.open(run), execution=execution)
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 

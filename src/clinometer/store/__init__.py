@@ -1,6 +1,6 @@
 """The run folder on disk: what was asked, answered and concluded, with checksums, ready to resume."""
 
-from clinometer.store.atomic import write_atomically
+from clinometer.store.atomic import explain_os_errors, make_folder, write_atomically
 from clinometer.store.findings import Comparison, compare_findings, findings_digest, table_frame
 from clinometer.store.names import StageKey
 from clinometer.store.parts import DamagedPart, Done
@@ -20,7 +20,9 @@ __all__ = [
     "RunModels",
     "StageKey",
     "compare_findings",
+    "explain_os_errors",
     "findings_digest",
+    "make_folder",
     "refuse_occupied",
     "table_frame",
     "write_atomically",

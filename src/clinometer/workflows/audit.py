@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clinometer import __version__
 from clinometer.engine import (
     KEY_VERSION,
     WINDOW,
@@ -33,6 +32,7 @@ from clinometer.workflows.checks import (
     check_roles,
     check_spec,
 )
+from clinometer.workflows.conclusions import conclude
 from clinometer.workflows.plans import (
     RunRecords,
     plans_of,
@@ -215,6 +215,6 @@ class _Completion:
 
     def _conclude(self, probe: Probe, plans: list[Plan]) -> Findings:
         self.progress.note(f"{probe.name}: reading the answers")
-        found = replace(probe.findings(plans, RunRecords(self.run, probe.name)), release=__version__)
+        found = conclude(probe, plans, self.run)
         self.run.write_findings(found)
         return found

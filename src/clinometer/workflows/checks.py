@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,11 +31,15 @@ def check_spec(spec: AuditSpec, probes: Mapping[str, Probe]) -> None:
         raise SpecError("the list of models is empty; name at least one, such as builtin:masked")
     if spec.seed < 0:
         raise SpecError(f"seed = {spec.seed} is not valid; expected a whole number, 0 or more")
-    models = [(model.name, model.dtype) for model in spec.models]
-    for kind, names in (("probe", [(name, "") for name in spec.probes]), ("model", models)):
+    models = [(model.name, model.dtype, model.base_url) for model in spec.models]
+    for kind, names in (("probe", [(name, "", "") for name in spec.probes]), ("model", models)):
         (repeated, count), *_ = collections.Counter(names).most_common(1)
         if count > 1:
             raise SpecError(f"{kind} {repeated[0]!r} is named twice; name it once")
+    for model in all_models(spec):
+        for name, value in model.price.items():
+            if name not in ("input", "output") or not 0 <= value < math.inf:
+                raise SpecError(f"price of {model.name}: {name} = {value} is not valid; expected input and output")
     for probe in probes.values():
         probe.check(probe_options(probe, spec))
     (label, count), *_ = collections.Counter(labels_of(all_models(spec))).most_common(1)

@@ -89,7 +89,8 @@ def players_of(spec: AuditSpec, infos: Sequence[ModelInfo]) -> dict[str, tuple[M
 
 
 def _identity(model: ModelSpec) -> str:
-    return repr((model.name, model.dtype, model.trust_remote_code, sorted(model.label_map.items())))
+    parts = (model.name, model.dtype, model.trust_remote_code, sorted(model.label_map.items()), model.base_url)
+    return repr(parts)
 
 
 def with_roles(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from clinometer.engine import ExecutorFactory, Worker, default_budget, get_executor
+from clinometer.engine import Budget, ExecutorFactory, Limits, Worker, default_budget, get_executor
 from clinometer.errors import ModelError
+from clinometer.models.endpoint.model import EndpointModel
+from clinometer.models.endpoint.sending import CONCURRENCY, Free, Pace, Patience
 from clinometer.models.load import Providers, check_model, load_model
 from clinometer.models.protocols import Model
 from clinometer.models.providers.protocol import GivenModels
@@ -36,6 +38,9 @@ class Execution:
     batch_tokens: int = 0  # padded tokens in one batch; 0 chooses by device
     cache: Path | None = None  # a folder of answers shared between runs
     executor: str | ExecutorFactory = "local"  # who runs the batches: a registered name, or your own
+    concurrency: int = CONCURRENCY  # calls to an endpoint at a time, at most
+    limits: Limits = field(default_factory=Limits)  # what may be spent on endpoints
+    patience: Patience = field(default_factory=Patience)  # how long is waited for one
 
 
 class ModelPool:
@@ -50,6 +55,8 @@ class ModelPool:
         self._factory = get_executor(execution.executor)
         self._loaded: dict[str, Model] = {}  # the longest unused first
         self._workers: dict[str, Worker] = {}
+        self.budget = Budget(execution.limits)
+        self._explored: set[str] = set()  # endpoints whose first requests are counted
 
     def check_sources(self) -> None:
         """Fail on a model that does not exist before the first one is loaded."""
@@ -83,7 +90,16 @@ class ModelPool:
                     )
             tokens = self._execution.batch_tokens or default_budget(self._execution.device)
             executor = self._factory(model, spec=self._specs[label], device=self._execution.device)
-            self._workers[label] = Worker(model=model, executor=executor, batch_tokens=tokens)
+            pace = Pace(self._execution.concurrency)
+            meter = self.budget.meter(self._specs[label].price) if isinstance(model, EndpointModel) else Free()
+            self._workers[label] = Worker(
+                model=model,
+                executor=executor,
+                batch_tokens=tokens,
+                pace=pace,
+                meter=meter,
+                patience=self._execution.patience,
+            )
         return self._workers[label]
 
     def _load(self, label: str) -> Model:
@@ -98,7 +114,12 @@ class ModelPool:
         return self._opened(label)
 
     def _opened(self, label: str) -> Model:
-        return load_model(self._specs[label], device=self._execution.device, providers=self._providers)
+        model = load_model(self._specs[label], device=self._execution.device, providers=self._providers)
+        if isinstance(model, EndpointModel) and label not in self._explored:
+            self._explored.add(label)
+            meter = self.budget.meter(self._specs[label].price)
+            meter.charge(requests=model.offer.requests, tokens=model.offer.tokens)
+        return model
 
     def _let_go(self, room: int) -> None:
         """Drop models, the longest unused first, until the rest is no larger than the room."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from clinometer import __version__
 from clinometer.engine import RequestIdentity, count_missing
 from clinometer.errors import StoreError
 from clinometer.probes.protocol import Plan, Probe
@@ -14,6 +13,7 @@ from clinometer.questions import items_of
 from clinometer.store import RunFolder, StageKey, compare_findings
 from clinometer.types import Findings
 from clinometer.workflows.checks import check_spec
+from clinometer.workflows.conclusions import conclude
 from clinometer.workflows.plans import RunRecords, plans_of, probes_of, spec_of
 
 
@@ -57,8 +57,7 @@ def run_verify(request: VerifyRequest) -> Verification:
             problems += [f"{name}: {lack}" for lack in missing]
             problems.append(f"{name}: run `clinometer resume {run.path}` to complete it")
         else:
-            found = probe.findings(plans, RunRecords(run, name))
-            concluded.append(replace(found, release=__version__))
+            concluded.append(conclude(probe, plans, run))
     records = sum(len(run.done(key)) for key in run.stages())
     wrong, notes = _compared(run, concluded)
     return Verification(problems=(*problems, *wrong), records=records, findings=len(concluded), notes=tuple(notes))

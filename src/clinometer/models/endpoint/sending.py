@@ -69,6 +69,7 @@ class Pace:
         self._not_before = 0.0  # what Retry-After said, for everybody
         self._slowed = 0.0
         self._turn: asyncio.Condition | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def enter(self) -> None:
         """Wait for a place."""
@@ -81,10 +82,10 @@ class Pace:
 
     async def leave(self, *, answered: bool) -> None:
         """Give the place back."""
+        turn = self._condition()
         self.flying -= 1
         if answered:  # one more call at a time after each full round of answers
             self.limit = min(float(self.most), self.limit + 1 / self.limit)
-        turn = self._condition()
         async with turn:
             turn.notify_all()
 
@@ -97,8 +98,9 @@ class Pace:
             self.limit = max(1.0, self.limit / 2)
 
     def _condition(self) -> asyncio.Condition:
-        if self._turn is None:
-            self._turn = asyncio.Condition()
+        loop = asyncio.get_running_loop()
+        if self._turn is None or self._loop is not loop:  # a run has a loop for each of its stages
+            self._turn, self._loop, self.flying = asyncio.Condition(), loop, 0
         return self._turn
 
 
