@@ -1,4 +1,4 @@
-"""What follows from the records of a run: what the audit concludes, and what endpoints did that a reader must know.
+"""What follows from a run: what the audit concludes, and what a reader must know of endpoints.
 
 `audit`, `resume` and `verify` conclude here, so that they cannot differ.
 """

@@ -1,0 +1,179 @@
+"""Audits of models behind an address: nothing lost, nothing recorded twice, stopped cleanly, resumed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import clinometer
+from clinometer.engine import Limits, Silent
+from clinometer.engine.journal import NAME
+from clinometer.errors import EndpointError, StoppedError
+from clinometer.models.endpoint.sending import Patience
+from clinometer.models.load import load_model
+from clinometer.store import RunFolder, StageKey, findings_digest
+from clinometer.types import ModelSpec
+from clinometer.workflows import Execution
+from tests.endpoint_server import Endpoint, serve_endpoint
+
+pytest.importorskip("openai", reason="not installed: openai; see `make setup`")
+
+KEY = StageKey(probe="stigma", model="m", stage="scale")
+HASTY = Patience(first=0.002, longest=0.05)
+
+
+class Notes(Silent):
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def spec_of(endpoint):
+    return ModelSpec(name="openai:m", base_url=endpoint.url, alias="m")
+
+
+def stigma(endpoint, folder, *, answers=1, progress=None, **execution):
+    """84 questions, each so many times."""
+    chosen = Execution(**{"concurrency": 16, "patience": HASTY, **execution})
+    options = {"stigma": {"answers": answers}}
+    return clinometer.audit(
+        spec_of(endpoint), probes="stigma", profile="quick", options=options, folder=folder, execution=chosen,
+        progress=progress,
+    )  # fmt: skip
+
+
+def texts_of(folder):
+    return RunFolder.open(folder).table(KEY, columns=["index", "got_texts"]).rows()
+
+
+def questions(endpoint):
+    """Those of the audit, without those that find out what is offered."""
+    return [body for body in endpoint.bodies if "distance" in str(body) or "willing" in str(body)]
+
+
+def test_a_hostile_server_gives_the_findings_of_a_healthy_one(tmp_path):
+    with serve_endpoint(Endpoint(many=False)) as healthy:
+        first = stigma(healthy, tmp_path / "healthy", answers=24)
+        asked = len(questions(healthy))
+    hostile = Endpoint(many=False, seed=3)
+    with serve_endpoint(hostile):
+        load_model(spec_of(hostile))  # what it offers is found out in a good moment
+        hostile.bad = 0.4
+        progress = Notes()
+        second = stigma(hostile, tmp_path / "hostile", answers=24, progress=progress)
+    assert asked == 84 * 24  # 2,016
+    assert len(hostile.mischief) == 19  # every kind of trouble
+    assert sum(hostile.mischief.values()) > 700
+    assert texts_of(tmp_path / "hostile") == texts_of(tmp_path / "healthy")
+    assert len(texts_of(tmp_path / "hostile")) == 84
+    assert [findings_digest(found) for found in first.findings] == [findings_digest(f) for f in second.findings]
+    # every attempt is counted, and nothing that was answered well was asked again
+    table = RunFolder.open(tmp_path / "hostile").table(KEY)
+    tried = sum(hostile.asked[name] for name in hostile.asked if "willing" in name)
+    assert table["from_tries"].sum() == tried
+    assert any("were sent again" in note for note in progress.notes)
+    assert max(hostile.answered.values()) <= 2  # twice where the server cut off an answer that it counted as given
+    assert not list(tmp_path.rglob(NAME))
+    assert len(list((tmp_path / "hostile" / "records").rglob("*.parquet"))) == 1
+
+
+def test_a_server_that_dies_loses_nothing_that_was_answered(tmp_path):
+    dying = Endpoint(die_after=60)
+    short = Patience(first=0.002, longest=0.01, tries=4)
+    with serve_endpoint(dying):
+        spec = spec_of(dying)
+        with pytest.raises(EndpointError, match="gave no answer in 4 attempts"):
+            stigma(dying, tmp_path / "run", patience=short)
+    kept = RunFolder.open(tmp_path / "run").done(KEY)
+    assert 30 <= len(kept) < 84
+    port = int(spec.base_url.rsplit(":", 1)[1].removesuffix("/v1"))
+    with serve_endpoint(Endpoint(), port=port) as revived:
+        run = clinometer.resume(tmp_path / "run", execution=Execution(patience=HASTY))
+    assert len(questions(revived)) == 84 - len(kept)
+    assert len(texts_of(tmp_path / "run")) == 84
+    assert clinometer.verify(run).problems == ()
+
+
+@pytest.mark.parametrize("limits", [Limits(requests=40), Limits(tokens=3_000)])
+def test_a_budget_stops_cleanly_and_the_rest_can_be_asked_later(tmp_path, limits):
+    with serve_endpoint() as endpoint:
+        with pytest.raises(StoppedError, match="is used up"):
+            stigma(endpoint, tmp_path / "run", limits=limits)
+        sent = endpoint.number
+        if limits.requests:
+            assert sent == 40
+        assert 0 < len(RunFolder.open(tmp_path / "run").done(KEY)) == len(questions(endpoint))
+        clinometer.resume(tmp_path / "run")
+        assert len(questions(endpoint)) == 84  # nothing was asked twice
+    assert len(texts_of(tmp_path / "run")) == 84
+
+
+def test_an_endpoint_that_changes_within_a_run_is_reported(tmp_path):
+    changing = Endpoint(fingerprint=lambda number: "fp-1" if number < 50 else "fp-2")
+    progress = Notes()
+    with serve_endpoint(changing):
+        run = stigma(changing, tmp_path / "run", progress=progress)
+    assert any("now says it is m, fp-2" in note for note in progress.notes)
+    (warning,) = [notice.text for notice in run.findings[0].notices if "different models" in notice.text]
+    assert "fp-1" in warning
+    assert "fp-2" in warning
+    assert clinometer.verify(run).problems == ()
+
+
+def test_a_change_is_reported_when_answers_come_from_the_cache(tmp_path):
+    with serve_endpoint() as endpoint:
+        stigma(endpoint, tmp_path / "first", cache=tmp_path / "cache")
+        asked = len(questions(endpoint))
+        again = stigma(endpoint, tmp_path / "second", cache=tmp_path / "cache")
+        assert len(questions(endpoint)) == asked == 84
+        assert not [notice for notice in again.findings[0].notices if "different" in notice.text]
+        assert RunFolder.open(tmp_path / "second").table(KEY)["from_fingerprint"].unique().to_list() == ["fp-1"]
+        # the same address later says that it is another model
+        from clinometer.models.providers import openai
+
+        openai._offer.cache_clear()
+        endpoint.fingerprint = lambda number: "fp-2"
+        progress = Notes()
+        stigma(endpoint, tmp_path / "third", cache=tmp_path / "cache", progress=progress)
+    assert any("the cache has answers of an endpoint that said it was m, fp-1" in note for note in progress.notes)
+
+
+SCRIPT = """
+import sys
+import clinometer
+from clinometer.types import ModelSpec
+from clinometer.workflows import Execution
+spec = ModelSpec(name="openai:m", base_url=sys.argv[1], alias="m")
+clinometer.audit(spec, probes="stigma", profile="quick", folder=sys.argv[2], execution=Execution(concurrency=4))
+"""
+
+
+def test_a_kill_loses_at_most_what_was_in_the_air(tmp_path):
+    place = tmp_path / "run"
+
+    def slowly(path, body):
+        time.sleep(0.01)  # the server does one thing at a time
+        return [f"{len(str(body)) % 4}"] * body.get("n", 1)
+
+    with serve_endpoint(Endpoint(answer=slowly)) as endpoint:
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, endpoint.url, str(place)])
+        deadline = time.monotonic() + 60
+        while len(questions(endpoint)) < 30 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        time.sleep(0.1)  # what was in the air is answered to nobody
+        before = len(questions(endpoint))
+        (journal,) = place.rglob(NAME)
+        kept = journal.read_bytes().count(b"\n")
+        assert before - 4 <= kept <= before
+        clinometer.resume(place)
+        assert len(questions(endpoint)) - before == 84 - kept
+    assert len(texts_of(place)) == 84
