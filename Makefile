@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .PHONY: audit test setup lint types tests simulate browser clean
 
 audit: setup
-	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:sentiment builtin:opinion-words --profile quick
+	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:chat builtin:sentiment builtin:opinion-words --profile quick
 
 test: setup browser lint types tests
 

@@ -61,7 +61,7 @@ THEIRS = {
     "data": {"polars", "datasets", "filelock"},
     "models": {
         "torch", "transformers", "tokenizers", "safetensors", "huggingface_hub", "numpy", "gguf", "accelerate",
-        "filelock", "jinja2", "triton", "openai", "httpx2", "xllamacpp", "vllm",
+        "filelock", "jinja2", "peft", "triton", "openai", "httpx2", "xllamacpp", "vllm",
     },
     "probes": {"numpy", "polars", "pydantic"},
     "store": {"numpy", "pyarrow", "polars", "filelock"},
@@ -85,6 +85,7 @@ WITHOUT_TORCH = (
     *(f"models/endpoint/{file.name}" for file in (PACKAGE / "models" / "endpoint").glob("*.py")),
     "models/__init__.py",
     "models/providers/__init__.py",
+    "models/providers/adapters.py",
     "models/providers/local.py",
     "models/providers/openai.py",
     "models/providers/opinion_words.py",

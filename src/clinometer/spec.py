@@ -53,7 +53,7 @@ def dump_spec(spec: AuditSpec) -> str:
 
     values = dataclasses.asdict(spec)
     for model in [*values["models"], *(model for players in values["roles"].values() for model in players)]:
-        for optional in ("label_map", "alias", "base_url", "price"):
+        for optional in ("label_map", "alias", "kind", "base_url", "price"):
             if not model[optional]:
                 del model[optional]
     return tomli_w.dumps(values)

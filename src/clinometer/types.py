@@ -14,6 +14,7 @@ SPEC_VERSION = 1
 
 Profile = Literal["quick", "standard", "paper"]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+AskedAs = Literal["", "chat", "causal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class ModelSpec:
         default_factory=dict
     )  # classifiers: their label -> negative|neutral|positive
     alias: str = ""  # what the model is called in the run; "": a hub id as it is, a folder by its last part
+    kind: AskedAs = ""  # how a model that continues text is asked; "": as chat where it has a chat template
     base_url: str = ""  # where an endpoint is, without any key; "": where its provider says
     # what an endpoint charges for a million tokens: "input", "output"; changes no answer
     price: Mapping[str, float] = field(default_factory=dict)
@@ -86,7 +88,7 @@ Normaliser = Literal["vocabulary", "words"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordQuery:
-    """A question about one word; `Fill` and `NextWord` say where the word is.
+    """A question about one word; `Fill`, `NextWord` and `Rescore` say where the word is.
 
     `context` comes before `text` and is never searched for blanks. It is encoded separately, once for all texts
     that share it. If both together exceed the model's window, the start of the context is cut.
@@ -108,6 +110,21 @@ class Fill(WordQuery):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextWord(WordQuery):
     """Which word comes after the text?"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescore(WordQuery):
+    """Which word belongs at the one `MASK`, for a model that reads left to right?
+
+    P(word | left, right) ∝ P(left word right): every candidate is scored with the whole text, and the answer is
+    normalised over the candidates (`normalise` is not read). A word may have any number of tokens.
+
+    `words` alone: they are the candidates; the answer keeps their order, NaN where a word was not scored. `top_k`:
+    the candidates are the model's own `top_k` words after the left part, joined with `words`; the answer is the k
+    most probable of them.
+    """
+
+    candidates: int = 0  # at most this many of `words`: those most probable after the left part; 0: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +181,22 @@ class Ask:
     seed: int = 0
 
 
-Request = Fill | NextWord | Sample | LogLikelihood | Classify | Embed | Ask
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerWord:
+    """With which word does a chat model begin its answer? Read from its probabilities; nothing is drawn.
+
+    A word counts in lower case and with a capital, with a space before it and without, and only as a whole word:
+    "kind" is not the beginning of "kindness". It may have any number of tokens.
+    """
+
+    messages: tuple[Message, ...]
+    words: tuple[str, ...] = ()  # ask for these words …
+    top_k: int = 0  # … or for the k most probable ones, which come in lower case
+    normalise: Normaliser = "vocabulary"  # "words": the given words' probabilities sum to 1
+    candidates: int = 0  # at most this many of `words`: those whose first token is most probable; 0: all
+
+
+Request = Fill | NextWord | Rescore | Sample | LogLikelihood | Classify | Embed | Ask | AnswerWord
 
 
 Tag = str | int | float
@@ -201,30 +233,33 @@ Questions = Iterable[Item | Block]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordAnswer:
-    """Words with their natural-log probabilities; NaN for a word that is not one token of the model.
+    """Words with their natural-log probabilities; NaN for a word that was not scored (is not one token, …).
 
     Given words keep their order; the top k come most probable first. An endpoint may tell only its most probable
-    tokens, or none: `covered` is the probability of all that it told, and `draws` how many answers were counted.
+    tokens, or none: `told` is the probability of all that it told, and `draws` how many answers were counted.
     Then NaN also stands for a word that was not among them.
     """
 
     words: tuple[str, ...]
     logprobs: tuple[float, ...]
-    covered: float = 1.0
+    # `Rescore`, `AnswerWord`: the probability, before normalising, that one of the scored words comes next. Gates
+    # rest on it: normalised over a list, the words of a random model look as sure as those of any other.
+    covered: float = math.nan
+    told: float = 1.0
     draws: int = 0  # 0: probabilities as the model gives them; else shares of so many drawn words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextAnswer:
-    """Generated texts, without the prompt.
+    """Generated texts, without the prompt; `reasoning` is what the model thought aloud before each, if it did.
 
-    Endpoints also say how each text ended ("stop", "length", "refusal", "content filter", "empty", "malformed",
-    "missing") and what the model thought before it answered; local models leave both empty.
+    Endpoints also say how each text ended: "stop", "length", "refusal", "content filter", "empty", "malformed" or
+    "missing".
     """
 
     texts: tuple[str, ...]
-    endings: tuple[str, ...] = ()
-    reasoning: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()  # one for each text, or none at all
+    endings: tuple[str, ...] = ()  # one for each text; none at all: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

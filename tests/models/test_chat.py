@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from clinometer.errors import ModelError, RequestError
 from clinometer.models.load import load_model
-from clinometer.models.local.causal import ChatModel
+from clinometer.models.local.chat import ChatModel
 from clinometer.models.protocols import CanAsk
 from clinometer.models.providers.local import resolve
 from clinometer.types import Ask, Embed, Message, ModelSpec
@@ -48,7 +48,7 @@ def model(folder):
 def test_offers_what_it_says(model):
     assert isinstance(model, CanAsk)
     assert model.info.kind == "chat"
-    assert model.info.capabilities == ("ask",)
+    assert model.info.capabilities == ("ask", "answer_word")
 
 
 def test_greedy_answers_equal_generate(model, folder):

@@ -110,12 +110,6 @@ def test_the_conversion_that_is_offered_works(copy, tmp_path, monkeypatch):
     assert load_model("converted", device="cpu").info.parameters == before
 
 
-def test_an_adapter_is_not_a_model(copy):
-    folder = copy()
-    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "elsewhere"}')
-    assert "is an adapter" in refused(folder)
-
-
 def test_no_weights(copy):
     folder = copy()
     (folder / "model.safetensors").unlink()
@@ -305,11 +299,6 @@ def test_damaged_config(copy, text):
 def test_the_architecture_picks_the_adapter(model_type, architecture, kind, tmp_path):
     config = transformers.AutoConfig.for_model(model_type, architectures=[architecture])
     assert kind_of(ModelSource(name="model", folder=tmp_path, config=config)) == kind
-
-
-def test_the_chat_model_is_a_causal_one_by_another_name(tmp_path):
-    config = transformers.LlamaConfig(architectures=["LlamaForCausalLM"])
-    assert kind_of(ModelSource(name="builtin:chat", folder=tmp_path, config=config)) == "chat"
 
 
 def test_sentence_encoders_are_encoders_whatever_they_started_from(tmp_path):

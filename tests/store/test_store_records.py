@@ -13,7 +13,7 @@ from store_samples import KEY, append, key_of, parts, rows
 
 from clinometer.errors import RecordsError, StoreError
 from clinometer.models.protocols import ANSWERS
-from clinometer.store import Row, RunFolder, StageKey
+from clinometer.store import Row, RunFolder, StageKey, schema
 from clinometer.store.names import model_slug
 from clinometer.store.parts import PartReader
 from clinometer.store.schema import arrow_type
@@ -131,6 +131,7 @@ def test_column_types_do_not_depend_on_the_values(run):
         "ask_normalise": pl.String,
         "got_words": pl.List(pl.String),
         "got_logprobs": pl.List(pl.Float32),
+        "got_covered": pl.Float64,
     }
 
 
@@ -305,7 +306,7 @@ def test_items_of_different_parts_may_differ_in_tags(run):
         "key",
         *["tag"] * 3,
         *["ask"] * 7,
-        *["got"] * 2,
+        *["got"] * 3,
     ]
 
 
@@ -481,3 +482,22 @@ def test_probe_and_stage_must_be_file_names(run, name):
         with pytest.raises(StoreError, match="cannot be a file name"):
             run.writer(key)
     assert not (run.path / "records").exists()
+
+
+def test_a_column_that_older_records_lack_reads_as_null(run, monkeypatch):
+    hints = schema._hints
+    assert "got_covered" in schema.later_columns().names
+    with monkeypatch.context() as older:
+        older.setattr(schema, "_hints", lambda kind: {k: v for k, v in hints(kind).items() if k != "covered"})
+        with run.writer(KEY) as writer:
+            writer.append(rows(0, 2))
+    assert "got_covered" not in run.column_names(KEY)
+    assert run.table(KEY, columns=["index", "got_covered"])["got_covered"].to_list() == [None, None]
+    with run.writer(KEY) as writer:
+        answer = WordAnswer(words=("a", "b"), logprobs=(-1.0, -2.0), covered=0.25)
+        writer.append([Row(2, row.key, row.item, answer) for row in rows(2, 3)])
+    assert run.table(KEY, columns=["got_covered"])["got_covered"].to_list() == [None, None, 0.25]
+    (batch,) = run.batches(KEY, columns=["got_covered"])
+    assert batch["got_covered"].to_list() == [None, None, 0.25]
+    with pytest.raises(RecordsError, match="no column 'got_cover'"):
+        run.table(KEY, columns=["got_cover"])

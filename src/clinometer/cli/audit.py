@@ -79,6 +79,16 @@ def audit(
         str | None,
         typer.Option(help="counterfactual: the encoder that compares texts.", show_default=False),
     ] = None,
+    as_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            help="How to ask a model that continues text: chat or causal (NAME=chat for one of several); give "
+            "both to compare. Default: chat where its tokenizer has a chat template.",
+            metavar="[NAME=]chat|causal",
+            show_default=False,
+        ),
+    ] = None,
     label_map: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,7 +137,7 @@ def audit(
         "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
         "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
-        "--scorer": scorer, "--encoder": encoder, "--label-map": label_map,
+        "--scorer": scorer, "--encoder": encoder, "--as": as_, "--label-map": label_map,
         "--trust-remote-code": trust_remote_code, "--base-url": base_url, "--price": price,
     }  # fmt: skip
     both = [name for name, value in described.items() if value not in (None, [])]
@@ -163,6 +173,7 @@ def audit(
             label_maps=label_map or [],
             trusted=trust_remote_code or [],
             endpoint={"base_url": base_url, "price": price},
+            ways=as_ or [],
         )
 
     place = out if out is not None else new_run_folder(wanted)

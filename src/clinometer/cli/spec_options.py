@@ -28,12 +28,14 @@ def spec_from_options(
     label_maps: Sequence[str],
     trusted: Sequence[str],
     endpoint: Mapping[str, str | None] | None = None,
+    ways: Sequence[str] = (),
 ) -> AuditSpec:
     """Return the spec that the options describe; `shortcuts` are options of audits that have their own flag.
 
-    `endpoint` has what is said of models behind an address: their base_url and price.
+    `endpoint` has what is said of models behind an address: their base_url and price. `ways` say how models are
+    asked: "chat", or NAME=chat for one of several.
     """
-    from clinometer.workflows.specs import describe_audit
+    from clinometer.workflows.specs import asked_as, describe_audit
 
     given = list(dict.fromkeys([*models, *(name for players in roles.values() for name in players or ())]))
     aliases = dict(map(parse_alias, given))  # as given -> alias, name
@@ -63,7 +65,7 @@ def spec_from_options(
         )
 
     described_audit = describe_audit(
-        [described(name) for name in models],
+        asked_as([described(name) for name in models], ways),
         probes=probes or None,
         profile=profile,
         seed=seed,

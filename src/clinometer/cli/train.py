@@ -60,8 +60,7 @@ def train(
     # heavy imports below: `clinometer --help` must not wait for them
     from clinometer.cli.tuned import training
     from clinometer.data.corpora import corpus_name
-    from clinometer.models.load import kind_of
-    from clinometer.models.providers.local import resolve
+    from clinometer.models.providers.local import built_as, resolve
     from clinometer.train import CausalSettings, train_causal
     from clinometer.train.processes import end_processes, is_main_process
     from clinometer.types import ModelSpec
@@ -82,7 +81,7 @@ def train(
         seed=seed,
     )
     check_corpora(corpus)
-    if kind_of(resolve(ModelSpec(name=model))) == "masked":
+    if built_as(resolve(ModelSpec(name=model))) == "masked":
         raise InputError(
             f"{model!r} is a masked model; train a causal one here, such as builtin:causal, and masked ones with"
             " clinometer shift MODEL --corpus FILE --no-audit"

@@ -93,12 +93,17 @@ class EndpointStage:
             if asked.key in self._open:
                 self._open[asked.key].asked.append(asked)
                 continue
-            calls = self.model.calls(asked.request)
-            replies = [self._left.pop(Place(asked.key, number), None) for number in range(len(calls))]
+            replies: list[Reply | None] = []
+            calls: Sequence[Call] = ()
+            while None not in replies:
+                calls = self.model.calls(asked.request, _present(replies))
+                if len(calls) == len(replies):
+                    break
+                new = range(len(replies), len(calls))
+                replies += [self._left.pop(Place(asked.key, number), None) for number in new]
             self._open[asked.key] = _Open([asked], replies)
             if None not in replies:
                 self._complete(asked.key)
-                continue
             for number, call in enumerate(calls):
                 if replies[number] is None:
                     yield asked.key, number, call
@@ -109,17 +114,24 @@ class EndpointStage:
             reply = await self.sender.send(call)
             self.journal.append(Place(key, number), reply)
             self._watch(reply.source)
-            replies = self._open[key].replies
-            replies[number] = reply
-            if None not in replies:
-                self._complete(key)
+            now = self._open[key]
+            now.replies[number] = reply
+            if None in now.replies:
+                return
+            calls = self.model.calls(now.asked[0].request, _present(now.replies))
+            first = len(now.replies)
+            if len(calls) == first:
+                return self._complete(key)
+            now.replies += [None] * (len(calls) - first)
+            for place, more in enumerate(calls[first:], start=first):
+                await self._send(key, place, more)
         except ClinometerError as error:
             self._failed.append(error)
 
     def _complete(self, key: bytes) -> None:
         """All replies to a request are there: make its rows."""
         done = self._open.pop(key)
-        replies = [reply for reply in done.replies if reply is not None]
+        replies = _present(done.replies)
         answer = self.model.read(done.asked[0].request, replies)
         source = joined([reply.source for reply in replies])
         rows = [row for asked in done.asked for row in asked.rows(answer, source)]
@@ -155,6 +167,10 @@ class EndpointStage:
             self.progress.note(f"the endpoint now says it is {told}; before, it said {identity_of(self.who)}")
         if told:
             self.who = source
+
+
+def _present(replies: Sequence[Reply | None]) -> list[Reply]:
+    return [reply for reply in replies if reply is not None]
 
 
 def identity_of(source: Source) -> str:

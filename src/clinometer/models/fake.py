@@ -10,6 +10,7 @@ from clinometer.errors import ModelError, RequestError, nearest
 from clinometer.models.protocols import ANSWERS, METHODS
 from clinometer.types import (
     Answer,
+    AnswerWord,
     Ask,
     Classify,
     ClassifyAnswer,
@@ -22,6 +23,7 @@ from clinometer.types import (
     ModelKind,
     NextWord,
     Request,
+    Rescore,
     Sample,
     TextAnswer,
     WordAnswer,
@@ -82,6 +84,10 @@ class FakeModel:
         """Answer which words come after each text."""
         return cast(list[WordAnswer], self._answers(batch))
 
+    def rescore(self, batch: Sequence[Rescore]) -> list[WordAnswer]:
+        """Answer which words belong at the blank of each text."""
+        return cast(list[WordAnswer], self._answers(batch))
+
     def sample(self, batch: Sequence[Sample]) -> list[TextAnswer]:
         """Continue each prefix."""
         return cast(list[TextAnswer], self._answers(batch))
@@ -101,6 +107,10 @@ class FakeModel:
     def ask(self, batch: Sequence[Ask]) -> list[TextAnswer]:
         """Answer each conversation."""
         return cast(list[TextAnswer], self._answers(batch))
+
+    def answer_word(self, batch: Sequence[AnswerWord]) -> list[WordAnswer]:
+        """Answer with which words the answer to each conversation begins."""
+        return cast(list[WordAnswer], self._answers(batch))
 
     def _answers(self, batch: Sequence[Request]) -> list[Answer]:
         answers = []

@@ -91,6 +91,17 @@ def has_vocabulary(folder: Path) -> bool:
     return any(_VOCABULARY_FILES.fullmatch(path.name) and path.is_file() for path in folder.iterdir())
 
 
+def has_chat_template(folder: Path) -> bool:
+    """Tell whether a tokenizer says how a conversation is written: a model with it was taught to answer."""
+    if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
+        return True
+    try:
+        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # whatever is wrong with it is told when the tokenizer is loaded
+        return False
+    return isinstance(settings, dict) and bool(settings.get("chat_template"))
+
+
 def config_checksum(folder: Path) -> str:
     """Return the SHA-256 of config.json: with another number of heads, the same weights answer otherwise."""
     return checksum(folder / "config.json")

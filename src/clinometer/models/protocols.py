@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from clinometer.errors import RequestError
 from clinometer.types import (
     Answer,
+    AnswerWord,
     Ask,
     Classify,
     ClassifyAnswer,
@@ -20,6 +21,7 @@ from clinometer.types import (
     ModelInfo,
     NextWord,
     Request,
+    Rescore,
     Sample,
     TextAnswer,
     WordAnswer,
@@ -64,6 +66,7 @@ class Call:
     body: Mapping[str, Any]  # plain JSON
     reads: Literal["texts", "words", "score"]  # what of the answer is kept
     words: tuple[str, ...] = ()  # of the most probable tokens, those that are kept; none: all
+    span: tuple[int, int] = (0, 0)  # where in a prompt that is scored the word is that is asked about
     tokens: int = 0  # the most that it can cost: those of the prompt, estimated, and those of the answers
 
 
@@ -82,8 +85,11 @@ class CanSend(Protocol):
     What is recorded is a pure function of request and replies, so replies can come from a journal or a file.
     """
 
-    def calls(self, request: Request) -> Sequence[Call]:
-        """Return what is sent for a request: the same calls each time."""
+    def calls(self, request: Request, replies: Sequence[Reply] = ()) -> Sequence[Call]:
+        """Return what is sent for a request, as far as it is known from the replies to its first calls.
+
+        The same calls each time; when there is a reply to each, the request is answered.
+        """
         ...
 
     async def send(self, call: Call) -> Reply:
@@ -111,6 +117,13 @@ class CanContinue(Protocol):
     """Causal models: the word after a prefix."""
 
     def next_word(self, batch: Sequence[NextWord]) -> list[WordAnswer]: ...
+
+
+@runtime_checkable
+class CanRescore(Protocol):
+    """Causal models: the word at a blank, by the score of the whole text."""
+
+    def rescore(self, batch: Sequence[Rescore]) -> list[WordAnswer]: ...
 
 
 @runtime_checkable
@@ -148,25 +161,36 @@ class CanAsk(Protocol):
     def ask(self, batch: Sequence[Ask]) -> list[TextAnswer]: ...
 
 
+@runtime_checkable
+class CanAnswerWord(Protocol):
+    """Chat models: the probabilities of the first word of an answer."""
+
+    def answer_word(self, batch: Sequence[AnswerWord]) -> list[WordAnswer]: ...
+
+
 # Which method answers which request, and with what: the one place that knows.
 METHODS: dict[type, str] = {
     Fill: "fill",
     NextWord: "next_word",
+    Rescore: "rescore",
     Sample: "sample",
     LogLikelihood: "log_likelihood",
     Classify: "classify",
     Embed: "embed",
     Ask: "ask",
+    AnswerWord: "answer_word",
 }
 
 ANSWERS: dict[type, type] = {
     Fill: WordAnswer,
     NextWord: WordAnswer,
+    Rescore: WordAnswer,
     Sample: TextAnswer,
     LogLikelihood: LogLikelihoodAnswer,
     Classify: ClassifyAnswer,
     Embed: EmbedAnswer,
     Ask: TextAnswer,
+    AnswerWord: WordAnswer,
 }
 
 Kind = TypeVar("Kind", bound=Request)

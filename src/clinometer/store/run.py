@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from clinometer.errors import DiskFullError, InputError, RecordsError, StoreError, nearest
 from clinometer.store.atomic import (
@@ -37,6 +38,7 @@ from clinometer.store.findings import INDEX, read_findings, write_findings
 from clinometer.store.lock import hold_lock
 from clinometer.store.names import DAMAGED, StageKey, safe_name
 from clinometer.store.parts import DamagedPart, Done, IntactPart, PartReader, Span, by_index, latest
+from clinometer.store.schema import later_columns
 from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RecordWriter
 from clinometer.types import Findings, ModelInfo
 
@@ -176,8 +178,9 @@ class RunFolder:
         is null. If an index was recorded twice, the later record counts. Raises RecordsError when a part is
         damaged, nothing is recorded, or a column does not exist.
         """
-        frames: list[pl.DataFrame] = []
-        names: dict[str, None] = {}
+        older = _not_in_older(columns)
+        frames = [older] if older.width else []
+        names: dict[str, None] = dict.fromkeys(older.columns)
         chosen = None if indices is None else pl.Series(sorted(set(indices)), dtype=pl.Int64)
         for part in self._intact(key):
             present = part.column_names()
@@ -198,7 +201,9 @@ class RunFolder:
             spans.append(Span(path=part.path, first=part.first_index()))
             schemas[tuple(part.schema().items())] = None
         # where a column's type differs between parts (int here, float there), take the wider one, as `table` does
-        empty = pl.concat([pl.DataFrame(schema=dict(schema)) for schema in schemas], how="diagonal_relaxed")
+        parts = [pl.DataFrame(schema=dict(schema)) for schema in schemas]
+        older = _not_in_older(columns)
+        empty = pl.concat([*parts, *([older] if older.width else [])], how="diagonal_relaxed")
         _require_columns(key, columns or (), empty.columns)
         chosen = list(columns) if columns is not None else _ordered(empty.columns)
         wanted = [name for name in empty.columns if name in {"index", *chosen}]
@@ -290,6 +295,14 @@ def refuse_occupied(path: Path) -> None:
     # our lock but no provenance: creation was interrupted before anything was recorded
     if names and not (LOCK in names and names <= {LOCK, SPEC, MODELS, INPUTS}):
         raise InputError(f"{path} is not empty (it has {min(names)}); give the name of a new folder for the run")
+
+
+def _not_in_older(columns: Sequence[str] | None) -> pl.DataFrame:
+    """Return an empty table of those columns that records of an older release lack: there they are null."""
+    later = later_columns()
+    return pl.DataFrame(
+        pa.schema([later.field(name) for name in columns or () if name in later.names]).empty_table()
+    )
 
 
 def _require_columns(key: StageKey, columns: Iterable[str], known: Iterable[str]) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinometer.errors import RecordsError
+from clinometer.models.protocols import ANSWERS
 from clinometer.store.names import column_name
 from clinometer.types import Answer, Item
 
@@ -91,6 +92,22 @@ def _hints(kind: type) -> dict[str, Any]:
     """Return the resolved type of every field of a dataclass, in order."""
     hints = typing.get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+@functools.cache
+def later_columns() -> pa.Schema:
+    """Return the columns of answers that a later release added: records made before it lack them.
+
+    >>> later_columns().field("got_covered").type
+    DataType(double)
+    """
+    added = {
+        f"got_{field.name}": arrow_type(_hints(kind)[field.name])
+        for kind in dict.fromkeys(ANSWERS.values())
+        for field in dataclasses.fields(kind)
+        if field.default is not dataclasses.MISSING
+    }
+    return pa.schema(list(added.items()))
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from clinometer.errors import ModelError
 from clinometer.models.builtin import PREFIX, entry
-from clinometer.models.load import CAPABILITIES, kind_of
+from clinometer.models.load import CAPABILITIES
 from clinometer.models.local.loading import (
     Loaded,
     describe,
@@ -29,7 +29,7 @@ from clinometer.models.local.loading import (
 )
 from clinometer.models.local.masked import head_of, load_filler
 from clinometer.models.local.text import window_of
-from clinometer.models.providers.local import ModelSource, resolve
+from clinometer.models.providers.local import ModelSource, built_as, resolve
 from clinometer.train.randomness import own_randomness, seed_at
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
@@ -97,7 +97,7 @@ def load_base(
     if compute == torch.float16:
         raise ModelError("float16 cannot be trained without loss scaling; choose float32 or bfloat16")
     source = resolve(ModelSpec(name=name))
-    kind = kind_of(source)
+    kind = built_as(source)
     if kind not in kinds:
         wanted = " and ".join(_EXAMPLES[one] for one in kinds)
         article = "an" if kind == "encoder" else "a"

@@ -32,9 +32,9 @@ from clinometer.workflows.checks import (
     check_roles,
     check_spec,
 )
-from clinometer.workflows.conclusions import conclude
 from clinometer.workflows.plans import (
     RunRecords,
+    conclude,
     plans_of,
     players_of,
     probes_of,

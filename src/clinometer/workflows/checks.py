@@ -31,7 +31,7 @@ def check_spec(spec: AuditSpec, probes: Mapping[str, Probe]) -> None:
         raise SpecError("the list of models is empty; name at least one, such as builtin:masked")
     if spec.seed < 0:
         raise SpecError(f"seed = {spec.seed} is not valid; expected a whole number, 0 or more")
-    models = [(model.name, model.dtype, model.base_url) for model in spec.models]
+    models = [(model.name, model.dtype, f"{model.kind} {model.base_url}") for model in spec.models]
     for kind, names in (("probe", [(name, "", "") for name in spec.probes]), ("model", models)):
         (repeated, count), *_ = collections.Counter(names).most_common(1)
         if count > 1:
@@ -61,7 +61,8 @@ def check_place(folder: Path) -> None:
 
 
 def check_capabilities(probes: Mapping[str, Probe], infos: Sequence[ModelInfo], progress: Progress) -> None:
-    """See that every audit has a model to ask, and every model an audit; say which pairs are left out."""
+    """See that every audit has a model to ask, and every model an audit; show in one table who is asked what."""
+    complete = True
     for name, probe in probes.items():
         for info in infos:
             if fits(probe, info):
@@ -73,7 +74,22 @@ def check_capabilities(probes: Mapping[str, Probe], infos: Sequence[ModelInfo], 
             useless = not any(fits(other, info) for other in probes.values())
             if useless or not any(fits(probe, other) for other in infos):
                 raise ModelError(misfit)
-            progress.note(f"{misfit}: left out")
+            complete = False
+    if not complete:
+        progress.note(who_is_asked_what(probes, infos))
+
+
+def who_is_asked_what(probes: Mapping[str, Probe], infos: Sequence[ModelInfo]) -> str:
+    """Return a table of models and audits, for a fixed-width font."""
+    rows = [["", "asked as", *probes]]
+    for info in infos:
+        asked = ["yes" if fits(probe, info) else "–" for probe in probes.values()]
+        rows.append([info.name, info.kind, *asked])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    return "\n".join(["Who is asked what (–: the audit has no way to ask this kind of model):", *lines])
 
 
 def check_roles(spec: AuditSpec, probes: Mapping[str, Probe], infos: Sequence[ModelInfo]) -> None:

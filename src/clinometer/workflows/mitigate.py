@@ -10,8 +10,8 @@ from typing import Any
 from clinometer.data import Attribute, load_attribute, read_attribute
 from clinometer.engine import Progress, Silent
 from clinometer.errors import InputError, ModelError
-from clinometer.models.load import capabilities_of, kind_of
-from clinometer.models.providers.local import resolve
+from clinometer.models.load import capabilities_of
+from clinometer.models.providers.local import built_as, resolve
 from clinometer.train import (
     Checkpoint,
     CorpusSettings,
@@ -125,7 +125,7 @@ def _checked(request: MitigateRequest) -> tuple[Attribute, tuple[Variant, ...], 
         attribute=attribute.name,
         common=request.settings,
     )
-    kind = kind_of(resolve(ModelSpec(name=request.model)))
+    kind = built_as(resolve(ModelSpec(name=request.model)))
     if kind not in PROBES:
         raise InputError(
             f"{request.model!r} is a {kind} model; causal and masked models can be mitigated, such as"

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from clinometer import __version__
 from clinometer.data.user_folder import added_file
 from clinometer.errors import SpecError, StoreError, nearest
 from clinometer.models.load import capabilities_of
@@ -18,7 +19,8 @@ from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.spec import build, parse_spec, with_files
 from clinometer.store import INPUTS, RunFolder, StageKey
-from clinometer.types import AuditSpec, ModelInfo, ModelSpec
+from clinometer.types import AuditSpec, Findings, ModelInfo, ModelSpec, Notice
+from clinometer.workflows.endpoint_notices import endpoint_notices
 
 
 def probe_options(probe: Probe, spec: AuditSpec) -> Any:
@@ -89,8 +91,8 @@ def players_of(spec: AuditSpec, infos: Sequence[ModelInfo]) -> dict[str, tuple[M
 
 
 def _identity(model: ModelSpec) -> str:
-    parts = (model.name, model.dtype, model.trust_remote_code, sorted(model.label_map.items()), model.base_url)
-    return repr(parts)
+    labels = sorted(model.label_map.items())
+    return repr((model.name, model.dtype, model.trust_remote_code, labels, model.kind, model.base_url))
 
 
 def with_roles(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:
@@ -118,18 +120,24 @@ def with_roles(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:
 def labels_of(models: Sequence[ModelSpec]) -> list[str]:
     """Name each model: by its alias, a folder by as many of its last parts as tell it from the others.
 
-    A model that is audited in two dtypes is named with its dtype.
+    A model that is audited in two dtypes is named with its dtype; one that is asked in two ways, with the way.
 
     >>> labels_of([ModelSpec(name="/models/bert"), ModelSpec(name="gpt2"), ModelSpec(name="/x", alias="mine")])
     ['bert', 'gpt2', 'mine']
     >>> labels_of([ModelSpec(name="/a/run/best"), ModelSpec(name="/b/run/best")])
     ['a/run/best', 'b/run/best']
+    >>> labels_of([ModelSpec(name="smol"), ModelSpec(name="smol", kind="chat")])
+    ['smol', 'smol (chat)']
     """
     names = [model.alias or _short_name(model.name, {other.name for other in models}) for model in models]
-    count = collections.Counter(names)
-    return [
-        name if count[name] == 1 else f"{name} ({model.dtype})" for model, name in zip(models, names, strict=True)
-    ]
+    of_kind = [(name, model.kind) for name, model in zip(names, models, strict=True)]
+    count, alike = collections.Counter(names), collections.Counter(of_kind)
+    labels = []
+    for model, name in zip(models, names, strict=True):
+        told: list[str] = [model.kind] if model.kind and count[name] > alike[name, model.kind] else []
+        told += [model.dtype] if alike[name, model.kind] > 1 else []
+        labels.append(f"{name} ({', '.join(told)})" if told else name)
+    return labels
 
 
 def _short_name(name: str, everyone: set[str]) -> str:
@@ -174,6 +182,19 @@ def spec_of(run: RunFolder) -> AuditSpec:
     """Read the spec of a run, its files where the run keeps them."""
     spec = parse_spec(run.spec, origin=str(run.path / "spec.toml"))
     return with_files(spec, lambda file: str(run.path / file))
+
+
+def conclude(probe: Probe, plans: Sequence[Plan], run: RunFolder) -> Findings:
+    """Return what a probe finds in the records of a run, and which of the run's models it could not ask."""
+    found = probe.findings(plans, RunRecords(run, probe.name))
+    others = [info for info in run.models if not fits(probe, info)]
+    notices = found.notices
+    if others:
+        named = ", ".join(f"{info.name} ({info.kind})" for info in others)
+        text = f"Not asked here: {named}. This audit asks models that offer {' or '.join(probe.capabilities)}."
+        notices = (*notices, Notice(level="info", text=text))
+    notices = (*notices, *endpoint_notices(probe, plans, run))
+    return replace(found, notices=notices, release=__version__)
 
 
 class RunRecords:

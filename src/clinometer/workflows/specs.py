@@ -6,15 +6,16 @@ import datetime
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from clinometer.errors import SpecError
+from clinometer.errors import SpecError, nearest
+from clinometer.models.load import capabilities_of
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
 from clinometer.spec import build
-from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec
+from clinometer.types import SPEC_VERSION, AskedAs, AuditSpec, ModelSpec
 from clinometer.workflows.plans import probes_for
 
 # the models to audit if none is named, by what the audits need; chat models are slow, so they must be named
@@ -79,6 +80,40 @@ def _model_spec(model: Auditable, loaded: dict[str, Model]) -> ModelSpec:
     if loaded.setdefault(model.info.name, model) is not model:  # one would answer for both
         raise SpecError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
     return ModelSpec(name=model.info.name)
+
+
+def asked_as(models: Sequence[ModelSpec], given: Sequence[str]) -> list[ModelSpec]:
+    """Return the models as they are to be asked: `given` is "chat", "causal", or NAME=chat for one of them.
+
+    Without a name, it holds for every model that continues text; the others are asked as they always are. Both
+    ways for one model make two models of the run.
+    """
+    everyone = [model.alias or model.name for model in models]
+    known: dict[str, AskedAs] = {"chat": "chat", "causal": "causal"}
+    ways: dict[str, list[AskedAs]] = {}
+    for text in given:
+        name, equals, named = text.rpartition("=")
+        if (way := known.get(named)) is None:
+            raise SpecError(f"--as {text}: expected chat or causal, or NAME=chat for one of several models")
+        if equals and name not in everyone:
+            raise SpecError(f"--as {text}: {name!r} is not a model of this audit; {nearest(name, everyone)}")
+        fitting = (
+            [name] if equals else [each for each, model in zip(everyone, models, strict=True) if _talks(model)]
+        )
+        if not fitting:
+            raise SpecError(f"--as {text}: none of these models continues text: {', '.join(everyone)}")
+        for each in fitting:
+            if way not in ways.setdefault(each, []):
+                ways[each].append(way)
+    return [
+        replace(model, kind=way) if way else model
+        for each, model in zip(everyone, models, strict=True)
+        for way in ways.get(each, [""])
+    ]
+
+
+def _talks(model: ModelSpec) -> bool:
+    return not {"sample", "ask"}.isdisjoint(capabilities_of(model))
 
 
 def default_models(probes: Sequence[str] | None) -> list[str]:

@@ -13,8 +13,7 @@ from clinometer.questions import items_of
 from clinometer.store import RunFolder, StageKey, compare_findings
 from clinometer.types import Findings
 from clinometer.workflows.checks import check_spec
-from clinometer.workflows.conclusions import conclude
-from clinometer.workflows.plans import RunRecords, plans_of, probes_of, spec_of
+from clinometer.workflows.plans import RunRecords, conclude, plans_of, probes_of, spec_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

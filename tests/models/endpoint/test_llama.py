@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clinometer.models.load import load_model
-from clinometer.types import Ask, Message, ModelSpec, NextWord, Sample
+from clinometer.types import AnswerWord, Ask, Message, ModelSpec, NextWord, Sample
 from tests.llama_server import llama_server, needs_llama
 
 pytestmark = needs_llama
@@ -22,43 +22,53 @@ PROMPTS = ("The nurse said that", "The doctor went home because", "My neighbour 
 
 
 @pytest.fixture(scope="module")
-def endpoint():
+def address():
     with llama_server() as url:
-        yield load_model(ModelSpec(name="openai:smollm2", base_url=url))
+        yield url
 
 
-def test_what_it_offers_is_found_out(endpoint):
-    offer = endpoint.offer
-    assert endpoint.info.capabilities == ("ask", "next_word", "sample")  # it ignores `echo`: no prompt is scored
-    assert (offer.chat.top, offer.plain.top) == (1000, 1000)
-    assert (offer.chat.many, offer.plain.many) == (4, 4)  # as many as it has slots
-    assert offer.plain.seed == "honoured"
-    assert offer.requests <= 14
-    assert endpoint.info.told["model"] == "smollm2"
-    assert endpoint.info.told["ftype"] == "Q4_1"
-    assert endpoint.info.told["headers"] == "server: llama.cpp"
+@pytest.fixture(scope="module")
+def causal(address):
+    return load_model(ModelSpec(name="openai:smollm2", base_url=address, kind="causal"))
 
 
-def test_it_answers_and_continues_with_the_seed_it_is_given(endpoint):
+@pytest.fixture(scope="module")
+def chat(address):
+    return load_model(ModelSpec(name="openai:smollm2", base_url=address))
+
+
+def test_what_it_offers_is_found_out(causal, chat):
+    assert chat.info.capabilities == ("ask", "answer_word")
+    assert causal.info.capabilities == ("next_word", "sample")  # it ignores `echo`: no prompt is scored
+    assert (chat.offer.chat.top, causal.offer.plain.top) == (1000, 1000)
+    assert (chat.offer.chat.many, causal.offer.plain.many) == (4, 4)  # as many as it has slots
+    assert causal.offer.plain.seed == "honoured"
+    assert causal.offer.requests <= 14
+    assert causal.info.told["model"] == "smollm2"
+    assert causal.info.told["ftype"] == "Q4_1"
+    assert causal.info.told["headers"] == "server: llama.cpp"
+
+
+def test_it_answers_and_continues_with_the_seed_it_is_given(causal, chat):
     question = Ask(messages=(Message(role="user", content="Name a colour."),), n=6, max_new_tokens=4)
-    first, second = endpoint.ask([question])[0], endpoint.ask([question])[0]
+    first, second = chat.ask([question])[0], chat.ask([question])[0]
     assert len(first.texts) == 6  # by calls of four and of two
     assert first.texts == second.texts
     assert len(set(first.texts)) > 1
     assert set(first.endings) <= {"stop", "length"}
-    (answer,) = endpoint.sample([Sample(prefix="The nurse said that", n=3, max_new_tokens=4)])
+    (answer,) = causal.sample([Sample(prefix="The nurse said that", n=3, max_new_tokens=4)])
     assert len(answer.texts) == 3
     assert all(text.startswith(" ") for text in answer.texts)
 
 
-def test_next_words_agree_with_the_same_weights_run_here(endpoint):
+def test_next_words_agree_with_the_same_weights_run_here(causal):
     local = load_model("builtin:causal", device="cpu")
     words = ("he", "she", "they", "the", "it", "a", "was", "man", "woman", "nurse")
     queries = [NextWord(text=prompt, words=words) for prompt in PROMPTS]
-    remote = endpoint.next_word(queries)
+    remote = causal.next_word(queries)
     differences = []
     for here, there in zip(local.next_word(queries), remote, strict=True):
-        assert 0.75 < there.covered <= 1  # what 1,000 of 49,152 tokens hold
+        assert 0.75 < there.told <= 1  # what 1,000 of 49,152 tokens hold
         for one, other in zip(here.logprobs, there.logprobs, strict=True):
             if one > -8:
                 assert not math.isnan(other)
@@ -66,3 +76,11 @@ def test_next_words_agree_with_the_same_weights_run_here(endpoint):
     assert len(differences) > 15
     assert np.abs(differences).max() < TOLERANCE
     assert np.sqrt(np.mean(np.square(differences))) < TOLERANCE_RMS
+
+
+def test_the_first_word_of_an_answer_is_read_from_its_probabilities(chat):
+    question = Message(role="user", content="Is the sky blue? Answer yes or no.")
+    (answer,) = chat.answer_word([AnswerWord(messages=(question,), words=("yes", "no", "supercalifragilistic"))])
+    assert 0.05 < math.exp(answer.logprobs[0]) + math.exp(answer.logprobs[1]) == pytest.approx(answer.covered) <= 1
+    assert math.isnan(answer.logprobs[2])
+    assert answer.told > 0.8

@@ -67,7 +67,7 @@ def test_everything_is_found_with_a_handful_of_requests():
     offer, transport = found(top=1000, many=16, echo=True)
     assert (offer.chat.top, offer.chat.many, offer.chat.seed) == (1000, 16, "honoured")
     assert dict(offer.plain.samplers) == {"top_k": 0, "min_p": 0.0}
-    assert capabilities_of(offer) == ("ask", "next_word", "sample", "log_likelihood")
+    assert capabilities_of(offer) == ("ask", "answer_word", "next_word", "sample", "log_likelihood", "rescore")
     assert offer.requests == len(transport.bodies) + 1 <= 8  # one for the list of models
     assert offer.told == {"model": "m-1"}
 
@@ -92,7 +92,7 @@ def test_openai_and_its_reasoning_models():
     offer, _ = found(refuses=("top_k", "min_p"), plain=False)
     assert dict(offer.chat.samplers) == {}
     assert offer.chat.top == 20
-    assert capabilities_of(offer) == ("ask",)
+    assert capabilities_of(offer) == ("ask", "answer_word")
     offer, _ = found(refuses=("top_k", "max_tokens", "temperature", "logprobs", "seed"))
     assert (offer.chat.limit, offer.chat.temperature, offer.chat.top) == ("max_completion_tokens", False, 0)
     assert offer.chat.seed == "refused"

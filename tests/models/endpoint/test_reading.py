@@ -7,7 +7,6 @@ import math
 import pytest
 
 from clinometer.models.endpoint.faults import Malformed
-from clinometer.models.endpoint.model import word_answer
 from clinometer.models.endpoint.reading import (
     has_prompt_scores,
     read_choices,
@@ -15,6 +14,7 @@ from clinometer.models.endpoint.reading import (
     read_score,
     who_answered,
 )
+from clinometer.models.endpoint.words import next_word
 from clinometer.models.protocols import Call
 from clinometer.types import NextWord
 
@@ -83,9 +83,9 @@ def test_words_are_read_off_both_shapes_with_the_mass_that_they_cover(logprobs):
     body = {"choices": [{"text": " he", "logprobs": logprobs, "finish_reason": "length"}]}
     call = Call(path="/completions", body={"prompt": "x"}, reads="words", words=("he", "she", "it"))
     reply = read_reply(call, body, {})
-    answer = word_answer(NextWord(text="x", words=("she", "it", "he")), [reply.content], after_space=True)
+    answer = next_word(NextWord(text="x", words=("she", "it", "he")), [reply.content])
     # 0.5 + 0.25 + 0.125; "he" without a space is a piece of a word, and "it" was not told
-    assert answer.covered == pytest.approx(0.875)
+    assert answer.told == pytest.approx(0.875)
     assert answer.logprobs[0] == pytest.approx(math.log(0.25))
     assert math.isnan(answer.logprobs[1])
     assert answer.logprobs[2] == pytest.approx(math.log(0.5))
@@ -94,26 +94,26 @@ def test_words_are_read_off_both_shapes_with_the_mass_that_they_cover(logprobs):
 
 def test_words_without_log_probabilities_are_counted():
     contents = [{"texts": [" She is", "he.", " she", ""]}]
-    answer = word_answer(NextWord(text="x", words=("she", "he", "it")), contents, after_space=True)
+    answer = next_word(NextWord(text="x", words=("she", "he", "it")), contents)
     # four draws: "She" is another word than "she", and one draw gave none
     assert answer.logprobs[:2] == (math.log(1 / 4), math.log(1 / 4))
     assert math.isnan(answer.logprobs[2])
-    assert (answer.draws, answer.covered) == (4, 0.75)
+    assert (answer.draws, answer.covered) == (4, 0.5)
 
 
 def test_given_words_are_normalised_among_those_that_were_told():
-    content = {"top": [[" he", math.log(0.3)], [" she", math.log(0.1)]], "covered": 0.4}
+    content = {"top": [[" he", math.log(0.3)], [" she", math.log(0.1)]], "told": 0.4}
     query = NextWord(text="x", words=("he", "she", "it"), normalise="words")
-    answer = word_answer(query, [content], after_space=True)
+    answer = next_word(query, [content])
     assert [math.exp(each) for each in answer.logprobs[:2]] == pytest.approx([0.75, 0.25])
-    top = word_answer(NextWord(text="x", top_k=1), [content], after_space=True)
+    top = next_word(NextWord(text="x", top_k=1), [content])
     assert top.words == ("he",)
 
 
 def test_a_prompt_is_scored_up_to_its_end():
     logprobs = {"tokens": ["The", " cat", " sat"], "token_logprobs": [None, -2.0, -3.0], "text_offset": [0, 3, 7]}
     body = {"choices": [{"text": "The cat sat", "logprobs": logprobs}]}
-    assert read_score(body, "The cat") == (-2.0, 1)
+    assert read_score(body, "The cat", span=(3, 7)) == {"logprob": -2.0, "tokens": 1, "word": -2.0}
     assert not has_prompt_scores(body, "The cat")  # one scored token could be the answer's
     assert has_prompt_scores(body, "The cat sat")
     with pytest.raises(Malformed):

@@ -5,31 +5,32 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import hashlib
-import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar, final
 
 from clinometer.errors import RequestError
 from clinometer.models.endpoint.asking import calls_of, prompt_tokens
 from clinometer.models.endpoint.faults import Malformed, Refused
-from clinometer.models.endpoint.offer import Offer, Way
+from clinometer.models.endpoint.offer import Offer
 from clinometer.models.endpoint.reading import read_reply, without_answer
 from clinometer.models.endpoint.sending import CONCURRENCY, Pace, Sender
 from clinometer.models.endpoint.transport import Transport
+from clinometer.models.endpoint.words import first_word, next_word, rescored
 from clinometer.models.protocols import Call, Reply
 from clinometer.types import (
     Answer,
+    AnswerWord,
     Ask,
     LogLikelihood,
     LogLikelihoodAnswer,
     ModelInfo,
     NextWord,
     Request,
+    Rescore,
     Sample,
     TextAnswer,
     WordAnswer,
-    WordQuery,
 )
 
 CODE = "1"  # raised when the same reply would be read otherwise
@@ -54,9 +55,9 @@ class EndpointModel:
 
     # -- how the engine asks
 
-    def calls(self, request: Request) -> Sequence[Call]:
+    def calls(self, request: Request, replies: Sequence[Reply] = ()) -> Sequence[Call]:
         """Return what is sent for a request."""
-        return calls_of(request, offer=self.offer, model=self._served)
+        return calls_of(request, replies, offer=self.offer, model=self._served)
 
     async def send(self, call: Call) -> Reply:
         """Send a call once. What a filter for content objects to is recorded as that."""
@@ -77,7 +78,11 @@ class EndpointModel:
             case Ask() | Sample():
                 return _texts(contents)
             case NextWord():
-                return word_answer(request, contents, after_space=True)
+                return next_word(request, contents)
+            case AnswerWord():
+                return first_word(request, contents)
+            case Rescore():
+                return rescored(request, replies)
             case LogLikelihood():
                 (content,) = contents
                 return LogLikelihoodAnswer(logprob=content["logprob"], tokens=content["tokens"])
@@ -118,6 +123,14 @@ class EndpointModel:
         """Answer which words come after each text."""
         return self._answers(batch)
 
+    def answer_word(self, batch: Sequence[AnswerWord]) -> list[WordAnswer]:
+        """Answer with which words an answer begins."""
+        return self._answers(batch)
+
+    def rescore(self, batch: Sequence[Rescore]) -> list[WordAnswer]:
+        """Answer which words belong at the blank of each text."""
+        return self._answers(batch)
+
     def log_likelihood(self, batch: Sequence[LogLikelihood]) -> list[LogLikelihoodAnswer]:
         """Answer how probable each text is."""
         return self._answers(batch)
@@ -133,7 +146,9 @@ class EndpointModel:
         return run_in_loop(ask())
 
     async def _answer(self, request: Request, sender: Sender) -> Answer:
-        replies = await asyncio.gather(*(sender.send(call) for call in self.calls(request)))
+        replies: list[Reply] = []
+        while calls := self.calls(request, replies)[len(replies) :]:
+            replies += await asyncio.gather(*(sender.send(call) for call in calls))
         return self.read(request, replies)
 
 
@@ -156,9 +171,9 @@ def endpoint_info(name: str, *, served: str, where: str, offer: Offer, weights: 
 
 def capabilities_of(offer: Offer) -> tuple[str, ...]:
     """Return what can be asked of an endpoint: what its paths are good for, and no more."""
-    found = ["ask"] * (offer.chat is not None)
+    found = ["ask", "answer_word"] * (offer.chat is not None)
     found += ["next_word", "sample"] * (offer.plain is not None)
-    return (*found, *["log_likelihood"] * offer.scores)
+    return (*found, *["log_likelihood", "rescore"] * offer.scores)
 
 
 def _texts(contents: Sequence[Mapping[str, Any]]) -> TextAnswer:
@@ -166,40 +181,6 @@ def _texts(contents: Sequence[Mapping[str, Any]]) -> TextAnswer:
         return tuple(text for content in contents for text in content[name])
 
     return TextAnswer(texts=of("texts"), endings=of("endings"), reasoning=of("reasoning"))
-
-
-def word_answer(query: WordQuery, contents: Sequence[Mapping[str, Any]], *, after_space: bool) -> WordAnswer:
-    """Read words off the most probable tokens, or count them in drawn texts."""
-    if "top" not in contents[0]:
-        drawn = [_first_word(text) for content in contents for text in content["texts"]]
-        counts = Counter(word for word in drawn if word)
-        logprobs = {word: math.log(count / len(drawn)) for word, count in counts.most_common()}
-        return _chosen(query, logprobs, covered=counts.total() / len(drawn), draws=len(drawn))
-    top = {str(token): float(logprob) for token, logprob in contents[0]["top"]}
-    words = {_name(token, after_space): logprob for token, logprob in top.items() if token.strip()}
-    return _chosen(query, words, covered=float(contents[0]["covered"]), draws=0)
-
-
-def _chosen(query: WordQuery, known: Mapping[str, float], *, covered: float, draws: int) -> WordAnswer:
-    if query.top_k:
-        best = list(known.items())[: query.top_k]
-        words, logprobs = [word for word, _ in best], [logprob for _, logprob in best]
-    else:
-        words, logprobs = list(query.words), [known.get(word, math.nan) for word in query.words]
-    if query.normalise == "words":
-        total = math.fsum(math.exp(each) for each in logprobs if not math.isnan(each))
-        logprobs = [each - math.log(total) if total else math.nan for each in logprobs]
-    return WordAnswer(words=tuple(words), logprobs=tuple(logprobs), covered=covered, draws=draws)
-
-
-def _name(token: str, after_space: bool) -> str:
-    """Name a token as the local models do: a word, or "##" and a piece of one."""
-    return token.strip() if token.startswith(" ") == after_space else f"##{token}"
-
-
-def _first_word(text: str) -> str:
-    words = text.split()
-    return words[0].strip(".,;:!?\"'()[]*_") if words else ""
 
 
 def run_in_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -210,6 +191,3 @@ def run_in_loop(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
-
-
-__all__ = ["CODE", "EndpointModel", "Way", "capabilities_of", "endpoint_info", "run_in_loop", "word_answer"]

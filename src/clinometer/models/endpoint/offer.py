@@ -17,6 +17,7 @@ from clinometer.errors import ModelError
 from clinometer.models.endpoint.faults import Broken, Busy, Fault, Malformed, Refused
 from clinometer.models.endpoint.reading import has_prompt_scores, read_choices, who_answered
 from clinometer.models.endpoint.transport import Arrived, Transport
+from clinometer.types import AskedAs
 
 CHAT, PLAIN = "/chat/completions", "/completions"
 Path = Literal["/chat/completions", "/completions"]
@@ -67,6 +68,12 @@ class Offer:
     told: Mapping[str, str] = field(default_factory=dict)
     requests: int = 0
     tokens: int = 0
+
+    def asked_as(self, kind: AskedAs) -> Offer:
+        """Return what is left if the model is asked in one way: as a chat where it has one, unless told otherwise."""
+        if kind == "causal" or (not kind and self.chat is None):
+            return replace(self, chat=None)
+        return replace(self, plain=None, scores=False)
 
     @property
     def settings(self) -> dict[str, str]:

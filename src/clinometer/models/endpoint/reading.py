@@ -38,20 +38,19 @@ class Choice:
 
 def read_reply(call: Call, body: Mapping[str, Any], headers: Mapping[str, str]) -> Reply:
     """Keep of an answer what the call is for; raise Malformed where that is not there."""
-    told, used = who_answered(body, headers)
-    source = {**told, **used}
+    names, counts = who_answered(body, headers)
+    source = {**names, **counts}
     if call.reads == "score":
-        logprob, tokens = read_score(body, str(call.body["prompt"]))
-        return Reply(content={"logprob": logprob, "tokens": tokens}, source=source)
+        return Reply(content=read_score(body, str(call.body["prompt"]), span=call.span), source=source)
     choices = read_choices(body, expected=int(call.body.get("n", 1)))
     if call.reads == "words":
         top = choices[0].top
         if not top:
             raise Malformed("an answer without the log-probabilities that were asked for")
-        covered = min(1.0, math.fsum(math.exp(logprob) for _, logprob in top))
+        told = min(1.0, math.fsum(math.exp(logprob) for _, logprob in top))
         wanted = {word.casefold() for word in call.words}
         kept = [pair for pair in top if not wanted or pair[0].strip().casefold() in wanted]
-        return Reply(content={"top": kept, "covered": covered}, source=source)
+        return Reply(content={"top": kept, "told": told}, source=source)
     return Reply(
         content={
             "texts": [choice.text for choice in choices],
@@ -65,9 +64,9 @@ def read_reply(call: Call, body: Mapping[str, Any], headers: Mapping[str, str]) 
 def without_answer(call: Call, ending: str) -> Reply:
     """Return what is recorded where there is no answer, and why."""
     if call.reads == "score":
-        return Reply(content={"logprob": math.nan, "tokens": 0})
+        return Reply(content={"logprob": math.nan, "tokens": 0, "word": math.nan})
     if call.reads == "words":
-        return Reply(content={"top": [], "covered": 0.0})
+        return Reply(content={"top": [], "told": 0.0})
     count = int(call.body.get("n", 1))
     return Reply(content={"texts": [""] * count, "endings": [ending] * count, "reasoning": [""] * count})
 
@@ -149,22 +148,24 @@ def _log_sum(one: float, other: float) -> float:
     return high + math.log1p(math.exp(low - high)) if math.isfinite(high) else high
 
 
-def read_score(body: Mapping[str, Any], prompt: str) -> tuple[float, int]:
-    """Read the summed log-probability of a prompt's tokens, and how many were scored: often not the first."""
+def read_score(body: Mapping[str, Any], prompt: str, *, span: tuple[int, int] = (0, 0)) -> dict[str, float | int]:
+    """Read the summed log-probability of a prompt's tokens, of those in a span, and how many were scored."""
     values = _prompt_logprobs(body, prompt)
     if values is None:
         raise Malformed("an answer without the log-probabilities of the prompt")
-    scored = [value for value in values if value is not None]
-    return math.fsum(scored), len(scored)
+    scored = {offset: value for offset, value in values if value is not None}  # the first one often is not
+    word = math.fsum(value for offset, value in scored.items() if span[0] <= offset < span[1])
+    return {"logprob": math.fsum(scored.values()), "tokens": len(scored), "word": word}
 
 
 def has_prompt_scores(body: Mapping[str, Any], prompt: str) -> bool:
     """Tell whether an answer has the log-probabilities of its prompt."""
     values = _prompt_logprobs(body, prompt)
-    return values is not None and sum(value is not None for value in values) >= 2
+    return values is not None and sum(value is not None for _, value in values) >= 2
 
 
-def _prompt_logprobs(body: Mapping[str, Any], prompt: str) -> list[float | None] | None:
+def _prompt_logprobs(body: Mapping[str, Any], prompt: str) -> list[tuple[int, float | None]] | None:
+    """Return where each token of a prompt begins, and its log-probability; None where they are not told."""
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     logprobs = choice.get("logprobs")
@@ -173,10 +174,10 @@ def _prompt_logprobs(body: Mapping[str, Any], prompt: str) -> list[float | None]
     values, offsets = logprobs.get("token_logprobs"), logprobs.get("text_offset")
     if not isinstance(values, list) or not isinstance(offsets, list) or len(values) != len(offsets):
         return None
-    inside = [value for value, offset in zip(values, offsets, strict=True) if _before(offset, len(prompt))]
-    if not all(value is None or (isinstance(value, int | float) and value <= 1e-6) for value in inside):
+    inside = [(at, value) for at, value in zip(offsets, values, strict=True) if _before(at, len(prompt))]
+    if not all(value is None or (isinstance(value, int | float) and value <= 1e-6) for _, value in inside):
         return None
-    return [None if value is None else float(value) for value in inside]
+    return [(at, None if value is None else float(value)) for at, value in inside]
 
 
 def _before(offset: object, end: int) -> bool:

@@ -1,4 +1,4 @@
-"""Models that continue a text: the next word, continuations, how probable a text is; and answers to a chat."""
+"""Models that continue a text: the next word, the word at a blank, continuations, how probable a text is."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from jinja2 import TemplateError
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from clinometer.errors import ModelError, RequestError
+from clinometer.errors import RequestError
+from clinometer.models.local.continuations import Continuations
 from clinometer.models.local.fast.decoder import Decoder, States
 from clinometer.models.local.fast.draw import Prompt
 from clinometer.models.local.fast.sampling import Sampler, stop_tokens
 from clinometer.models.local.loading import load_tokenizer, load_with
 from clinometer.models.local.readout import check_words, read_words
-from clinometer.models.local.text import Encoded, Ids, TextEncoder, Tokens, Vocabulary, pad
-from clinometer.models.protocols import METHODS, requests_of
+from clinometer.models.local.rescoring import Rescorer
+from clinometer.models.local.text import Encoded, Ids, TextEncoder, Vocabulary, pad
+from clinometer.models.protocols import METHODS
 from clinometer.models.providers.local import ModelSource
 from clinometer.types import (
     Answer,
-    Ask,
     LogLikelihood,
     LogLikelihoodAnswer,
     ModelInfo,
     ModelSpec,
     NextWord,
     Request,
+    Rescore,
     Sample,
     TextAnswer,
     WordAnswer,
@@ -52,18 +53,22 @@ class CausalModel:
         self._decoder = Decoder(model)
         self._encoder = TextEncoder(tokenizer, window=info.window)
         self._vocabulary = Vocabulary(tokenizer)
+        self._rescorer = Rescorer(Continuations(self._decoder), self._encoder)
         stop = stop_tokens(model, tokenizer)
         self._sampler = Sampler(self._decoder, tokenizer=tokenizer, stop=stop, window=info.window)
 
     @classmethod
     def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> CausalModel:
         """Load the model and its tokenizer on the device."""
-        tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
+        tokenizer = load_tokenizer(source.tokenizer_folder, trust_remote_code=spec.trust_remote_code)
         loaded = load_with(tokenizer, AutoModelForCausalLM, source, spec, device, kind="causal")
         return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
-        """Return the tokens of each request; for a `Sample` a quarter of prefix and new tokens, times n."""
+        """Return the tokens of each request; for a `Sample` a quarter of prefix and new tokens, times n.
+
+        For a `Rescore` they are those that run: the part before the blank, and what follows it for each candidate.
+        """
         return [self._cost_of(request) for request in requests]
 
     @torch.inference_mode()
@@ -79,6 +84,10 @@ class CausalModel:
             size=self._decoder.size,
             device=self._decoder.device,
         )
+
+    def rescore(self, batch: Sequence[Rescore]) -> list[WordAnswer]:
+        """Answer which words belong at the blank of each text, by the score of the text with each of them."""
+        return self._rescorer.answers(batch)
 
     def sample(self, batch: Sequence[Sample]) -> list[TextAnswer]:
         """Continue each prefix n times, up to the end of the text; temperature 0 takes the most probable token."""
@@ -123,13 +132,15 @@ class CausalModel:
     def _cost_of(self, request: Request) -> int:
         if isinstance(request, NextWord):
             return len(self._prefixes([request])[0].ids)
+        if isinstance(request, Rescore):
+            return self._rescorer.cost(request)
         if isinstance(request, Sample):
             return self._sampler.cost(self._prompt(request))
         if isinstance(request, LogLikelihood):
             return max(1, len(self._text_ids(request.text)))
         raise RequestError(
-            f"a causal model answers NextWord, Sample and LogLikelihood requests, not {type(request).__name__};"
-            " choose another model"
+            f"a causal model answers NextWord, Rescore, Sample and LogLikelihood requests, not"
+            f" {type(request).__name__}; choose another model"
         )
 
     def _prefixes(self, queries: Sequence[NextWord]) -> list[Encoded]:
@@ -199,72 +210,6 @@ class CausalModel:
         if not padded.attention.all():
             attention = torch.from_numpy(padded.attention).to(device)
         return self._decoder.run(torch.from_numpy(padded.ids).to(device), attention=attention)
-
-
-@final
-class ChatModel:
-    """A causal model that was taught to answer. What a template adds, such as a system message, is kept."""
-
-    def __init__(self, *, info: ModelInfo, model: Any, tokenizer: Any) -> None:
-        self.info = info
-        self._tokens = Tokens(tokenizer)
-        self._sampler = Sampler(
-            Decoder(model), tokenizer=tokenizer, stop=stop_tokens(model, tokenizer), window=info.window
-        )
-
-    @classmethod
-    def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> ChatModel:
-        """Load the model and its tokenizer on the device; a tokenizer without a chat template is an error."""
-        tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
-        if not tokenizer.chat_template:
-            raise ModelError(
-                f"the tokenizer of {source.name!r} has no chat template, so it is not known how it reads a"
-                " conversation; choose an instruction-tuned model, or ask it as a causal one"
-            )
-        loaded = load_with(tokenizer, AutoModelForCausalLM, source, spec, device, kind="chat")
-        return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
-
-    def cost(self, requests: Sequence[Request]) -> list[int]:
-        """Return a quarter of the tokens of each conversation and its answers; RequestError for a wrong one."""
-        return [self._sampler.cost(self._prompt(request)) for request in requests]
-
-    def ask(self, batch: Sequence[Ask]) -> list[TextAnswer]:
-        """Answer each conversation n times; temperature 0 always takes the most probable token."""
-        return [TextAnswer(texts=texts) for texts in self._sampler.texts([self._prompt(one) for one in batch])]
-
-    @property
-    def runs_in_background(self) -> bool:
-        """Whether tokens become text while the next batch runs: on a GPU."""
-        return self._sampler.on_gpu
-
-    def launch(self, batch: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
-        """Answer a batch; the texts are ready when they are read."""
-        read = self._sampler.begin([self._prompt(one) for one in batch])
-        return lambda: [TextAnswer(texts=texts) for texts in read()]
-
-    def _prompt(self, request: Request) -> Prompt:
-        (asked,) = requests_of(Ask, [request], answered_by="a chat model")
-        if not any(message.role == "user" for message in asked.messages):
-            raise RequestError("a conversation without a message of the user cannot be answered; add one")
-        tokenizer = self._tokens.tokenizer
-        # a message must not be able to end its own turn
-        turns = [{"role": turn.role, "content": self._tokens.as_text(turn.content)} for turn in asked.messages]
-        try:
-            text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        except TemplateError as error:
-            raise RequestError(
-                f"the chat template of {self.info.name!r} refuses the conversation: {error}"
-            ) from error
-        return Prompt(
-            # the template writes the special tokens itself
-            ids=np.asarray(tokenizer(text, add_special_tokens=False)["input_ids"], np.int32),
-            text=text,
-            n=asked.n,
-            first=0,
-            max_new_tokens=asked.max_new_tokens,
-            temperature=asked.temperature,
-            seed=asked.seed,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ class ClassifierModel:
             raise ModelError(
                 f"{source.name!r} judges each label on its own; expected labels that exclude each other"
             )
-        tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
+        tokenizer = load_tokenizer(source.tokenizer_folder, trust_remote_code=spec.trust_remote_code)
         settings = {"label_map": ", ".join(f"{a}={b}" for a, b in zip(labels, classes, strict=True))}
         loaded = load_with(
             tokenizer,

@@ -24,7 +24,9 @@ from clinometer.models.files import (
     weight_files,
     weights_checksum,
 )
+from clinometer.models.local.lora import merge_adapter
 from clinometer.models.local.text import window_of
+from clinometer.models.providers import adapters
 from clinometer.models.providers.local import CAPABILITIES, ModelSource
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
@@ -72,6 +74,8 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
     """
     dtype = torch_dtype(spec.dtype, device)
     _require_sound_files(source)
+    # a quantised model is put on its device as it is read, and may not be moved afterwards
+    quantised = bool(getattr(source.config, "quantization_config", None))
     try:
         with _quiet():
             model, report = auto_class.from_pretrained(
@@ -82,6 +86,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
                 use_safetensors=True,
                 ignore_mismatched_sizes=True,  # they are in the report, by name
                 output_loading_info=True,
+                **({"device_map": {"": device}} if quantised else {}),
             )
     except MemoryError:
         raise
@@ -103,7 +108,9 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
             f" ({', '.join(missing[:3])}{', …' if len(missing) > 3 else ''});"
             " choose a model that was saved with this head"
         )
-    return model.to(device).eval()
+    if source.adapter is not None:
+        model = merge_adapter(model, source.adapter, source.name)
+    return model.eval() if quantised else model.to(device).eval()
 
 
 def load_tokenizer(folder: Path, *, trust_remote_code: bool) -> Any:
@@ -141,15 +148,26 @@ def describe(
         kind=kind,
         family=source.config.model_type,
         capabilities=capabilities,
-        weights=weights_checksum(source.folder),
-        tokenizer=tokenizer_checksum(source.folder),
+        weights=_weights_of(source),
+        tokenizer=tokenizer_checksum(source.tokenizer_folder),
         dtype=str(dtype).removeprefix("torch."),
         code=code_checksum(),
         parameters=parameters,
         window=window,
-        settings={"config": config_checksum(source.folder), **(settings or {})},
-        tuning=tuning_of(source.folder),
+        settings={"config": config_checksum(source.folder), **_adapter_settings(source), **(settings or {})},
+        tuning=tuning_of(source.adapter or source.folder),
     )
+
+
+def _weights_of(source: ModelSource) -> str:
+    """Return the checksum of the weights; of a model with an adapter, of both."""
+    if source.adapter is None:
+        return weights_checksum(source.folder)
+    return checksum(*weight_files(source.folder), source.adapter / adapters.WEIGHTS)
+
+
+def _adapter_settings(source: ModelSource) -> dict[str, str]:
+    return {} if source.adapter is None else {"adapter": checksum(source.adapter / adapters.CONFIG)}
 
 
 @functools.cache

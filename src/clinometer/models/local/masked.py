@@ -190,7 +190,7 @@ def load_filler(
     kind: Literal["masked", "permuted"],
 ) -> Loaded:
     """Load a model that fills blanks, and its tokenizer, on the device; a tokenizer without a mask is an error."""
-    tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
+    tokenizer = load_tokenizer(source.tokenizer_folder, trust_remote_code=spec.trust_remote_code)
     if tokenizer.mask_token_id is None:
         raise ModelError(f"the tokenizer of {source.name!r} has no mask token; a {kind} model needs one")
     return load_with(tokenizer, auto_class, source, spec, device, kind=kind)

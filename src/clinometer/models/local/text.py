@@ -21,7 +21,7 @@ from clinometer.types import HIDDEN, MASK, WordQuery
 Ids = npt.NDArray[np.int32]
 
 # "[HIDDEN:old people]" is as many blanks as "old people" has tokens
-_BLANKS = re.compile(rf"({re.escape(MASK)}|{re.escape(HIDDEN[:-1])}(?::[^\[\]]+)?\])")
+BLANKS = re.compile(rf"({re.escape(MASK)}|{re.escape(HIDDEN[:-1])}(?::[^\[\]]+)?\])")
 _CACHED_PARTS = 1 << 16
 _NO_IDS: Ids = np.zeros(0, np.int32)
 _NO_LIMIT = 10**9  # tokenizers write 10**30 for "no limit known"
@@ -257,6 +257,13 @@ class TextEncoder:
             for row in self._rows(queries, _Role.PREFIX, end=0)
         ]
 
+    def context(self, context: str) -> Ids:
+        """Encode what comes before a text, without special tokens; spaces at its end are dropped."""
+        if not context.rstrip():
+            return _NO_IDS
+        key = _Key(_Role.CONTEXT, False, context.rstrip())
+        return self._encode_parts([key])[key].ids
+
     def _rows(self, queries: Sequence[WordQuery], role: _Role, *, end: int) -> list[_Row]:
         """Return what each request is joined from; `end` is the number of special tokens that come after it."""
         contexts = [query.context.rstrip() for query in queries]  # spaces at the seam are the join's
@@ -280,16 +287,16 @@ class TextEncoder:
             if self.window and around + row.length() > self.window:
                 raise RequestError(
                     f"a text of {around + row.length()} tokens is longer than the model's window of {self.window}:"
-                    f" {_quote(query.text)}; shorten it (only the context is cut)"
+                    f" {quote(query.text)}; shorten it (only the context is cut)"
                 )
             rows.append(row)
         return rows
 
     def _with_mask(self, text: str) -> str:
-        pieces = _BLANKS.split(text)
+        pieces = BLANKS.split(text)
         if pieces[1::2].count(MASK) != 1:
             raise RequestError(
-                f"expected exactly one {MASK} in a text, found {pieces[1::2].count(MASK)}: {_quote(text)};"
+                f"expected exactly one {MASK} in a text, found {pieces[1::2].count(MASK)}: {quote(text)};"
                 f" write {MASK} where the word is asked for (and {HIDDEN} for a blank that is not)"
             )
         pieces[::2] = [self.tokens.as_text(piece) for piece in pieces[::2]]
@@ -303,20 +310,20 @@ class TextEncoder:
 
     def _blank(self, text: str, ids: Ids) -> int:
         """Return the place of `MASK` among the ids of a text."""
-        blanks = _BLANKS.findall(text)
+        blanks = BLANKS.findall(text)
         masks = [self._masks(blank) for blank in blanks]
         places = np.flatnonzero(ids == self._mask_id)
         if len(places) != sum(masks):
             raise RequestError(
                 f"the tokenizer reads {len(places)} masks where the text has {sum(masks)} blanks:"
-                f" {_quote(text)}; remove what looks like a mask token"
+                f" {quote(text)}; remove what looks like a mask token"
             )
         return int(places[sum(masks[: blanks.index(MASK)])])
 
     def _separator_of(self, query: WordQuery) -> tuple[int]:
         if self._separator is None:
             raise RequestError(
-                f"this model has no separator token to put before {_quote(query.text)}; join with a space"
+                f"this model has no separator token to put before {quote(query.text)}; join with a space"
             )
         return (self._separator,)
 
@@ -368,5 +375,6 @@ def pad(rows: Sequence[Ids], *, pad_id: int, left: bool = False) -> Padded:
     return Padded(ids=ids, attention=attention)
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """Quote a text in an error message, a long one shortened."""
     return repr(text if len(text) <= 80 else f"{text[:55]} … {text[-22:]}")

@@ -8,14 +8,15 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from clinometer.errors import ModelError, reason
 from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
-from clinometer.models.files import WEIGHTS, WEIGHTS_INDEX
-from clinometer.types import ModelKind, ModelSpec
+from clinometer.models.files import WEIGHTS, WEIGHTS_INDEX, has_chat_template, has_vocabulary, tuning_of
+from clinometer.models.providers.adapters import base_of, is_adapter
+from clinometer.types import AskedAs, ModelKind, ModelSpec
 
 if TYPE_CHECKING:
     import torch
@@ -38,16 +39,33 @@ _ADAPTERS: dict[ModelKind, tuple[str, str]] = {
     "causal": ("causal", "CausalModel"),
     "classifier": ("classifier", "ClassifierModel"),
     "encoder": ("encoder", "EncoderModel"),
-    "chat": ("causal", "ChatModel"),
+    "chat": ("chat", "ChatModel"),
 }
 CAPABILITIES: dict[ModelKind, tuple[str, ...]] = {
     "masked": ("fill",),
     "permuted": ("fill",),
-    "causal": ("next_word", "sample", "log_likelihood"),
+    "causal": ("next_word", "rescore", "sample", "log_likelihood"),
     "classifier": ("classify",),
     "encoder": ("embed",),
-    "chat": ("ask",),
+    "chat": ("ask", "answer_word"),
 }
+
+# What reads the checkpoints of each quantisation method, as pip knows it and as Python does. A method that is not
+# here is left to transformers.
+_QUANTISERS = {
+    "aqlm": ("aqlm", "aqlm"),
+    "awq": ("gptqmodel", "gptqmodel"),
+    "bitsandbytes": ("bitsandbytes", "bitsandbytes"),
+    "compressed-tensors": ("compressed-tensors", "compressed_tensors"),
+    "eetq": ("eetq", "eetq"),
+    "gptq": ("gptqmodel", "gptqmodel"),
+    "hqq": ("hqq", "hqq"),
+    "quanto": ("optimum-quanto", "optimum"),
+    "torchao": ("torchao", "torchao"),
+    "vptq": ("vptq", "vptq"),
+}
+
+_WAYS: dict[str, AskedAs] = {"causal": "causal", "chat": "chat"}  # how a model that continues text can be asked
 
 # How an architecture's name ends tells its head; the first that fits decides.
 _ENDINGS: dict[tuple[str, ...], ModelKind] = {
@@ -82,11 +100,11 @@ class BuiltInModels:
             folder_of(spec.name)
             folder_of(model.over)
         else:
-            resolve(spec)
+            kind_of(resolve(spec), spec.kind)
 
     def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
         """Return what models of this kind can be asked."""
-        return CAPABILITIES[entry(spec.name).kind]
+        return CAPABILITIES[_asked(spec.name, entry(spec.name).kind, spec.kind)]
 
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Load the model with the adapter of its kind, or as an adapter over another built-in model."""
@@ -113,12 +131,12 @@ class FolderOrHub:
         return True
 
     def check(self, spec: ModelSpec) -> None:
-        """Raise ModelError for a model that is not there or cannot be loaded safely."""
-        resolve(spec)
+        """Raise ModelError for a model that is not there, cannot be loaded safely or asked as the spec says."""
+        kind_of(resolve(spec), spec.kind)
 
     def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
         """Return what the architecture in config.json can be asked."""
-        return CAPABILITIES[kind_of(resolve(spec))]
+        return CAPABILITIES[kind_of(resolve(spec), spec.kind)]
 
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Load the model with the adapter that its configuration calls for."""
@@ -135,6 +153,13 @@ class ModelSource:
     name: str
     folder: Path
     config: PretrainedConfig
+    adapter: Path | None = None  # the folder of a LoRA adapter that is merged into it
+    kind: AskedAs = ""  # how it is asked unless the spec says otherwise; "": its chat template decides
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """Where its tokenizer is: an adapter may bring its own."""
+        return self.adapter if self.adapter and has_vocabulary(self.adapter) else self.folder
 
 
 def require_packages(name: str) -> None:
@@ -150,17 +175,65 @@ def resolve(spec: ModelSpec) -> ModelSource:
     """Find the files of a model and check that they can be loaded safely; nothing is loaded yet."""
     folder = _folder_of(spec)
     try:
-        _require_safe_weights(folder, spec.name)
+        adapter = is_adapter(folder)
+        if not adapter:
+            _require_safe_weights(folder, spec.name)
     except OSError as error:
         raise ModelError(f"{str(folder)!r} cannot be read: {error.strerror}; make it readable") from error
+    if adapter:
+        return _resolve_adapter(folder, spec)
     require_packages(spec.name)
-    return ModelSource(name=spec.name, folder=folder, config=_read_config(folder, spec))
+    config = _read_config(folder, spec)
+    _require_quantiser(config, spec.name)
+    return ModelSource(name=spec.name, folder=folder, config=config, kind=_declared(spec.name))
 
 
-def kind_of(source: ModelSource) -> ModelKind:
-    """Return which adapter a model needs; the `architectures` field of its config.json decides."""
-    if source.name.startswith(PREFIX):  # the catalogue knows better: a chat model is a causal one by its files
-        return entry(source.name).kind
+def _declared(name: str) -> AskedAs:
+    """Return how the catalogue says that a built-in model is asked: one checkpoint may be in it twice."""
+    return _WAYS.get(entry(name).kind, "") if name.startswith(PREFIX) else ""
+
+
+def _resolve_adapter(folder: Path, spec: ModelSpec) -> ModelSource:
+    base = base_of(folder, spec.name)
+    try:
+        source = resolve(replace(spec, name=base))
+    except ModelError as error:
+        raise ModelError(f"{spec.name!r} is an adapter, and its base model cannot be opened: {error}") from error
+    if source.adapter is not None:
+        raise ModelError(f"{spec.name!r} is an adapter over another adapter, {base!r}; merge that one first")
+    return replace(source, name=spec.name, adapter=folder, kind="")
+
+
+def kind_of(source: ModelSource, asked: AskedAs = "") -> ModelKind:
+    """Return which adapter a model needs: its architecture decides, and where it continues text, how it is asked.
+
+    That is `asked`, else what the catalogue says, else "chat" where the tokenizer has a chat template. A
+    checkpoint that Clinometer trained is a causal model: it was trained to continue text.
+    """
+    found = _asked(source.name, built_as(source), asked)
+    if found not in _WAYS:
+        return found
+    has_template = has_chat_template(source.tokenizer_folder)
+    if asked == "chat" and not has_template:
+        raise ModelError(
+            f"the tokenizer of {source.name!r} has no chat template, so it is not known how it reads a"
+            " conversation; choose an instruction-tuned model, or ask it as a causal one (--as causal)"
+        )
+    by_files: ModelKind = "chat" if has_template and not tuning_of(source.folder) else "causal"
+    return asked or source.kind or by_files
+
+
+def _asked(name: str, kind: ModelKind, asked: AskedAs) -> ModelKind:
+    """Return the kind of a model that is to be asked in some way; ModelError where that is not possible."""
+    if asked and kind not in _WAYS:
+        raise ModelError(
+            f"{name!r} is a {kind} model and cannot be asked as a {asked} one; only models that continue text can"
+        )
+    return asked or kind
+
+
+def built_as(source: ModelSource) -> ModelKind:
+    """Return what a model was built to be, however it is asked; `architectures` in its config.json decides."""
     # sentence-transformers leaves the architecture it started from in config.json, even where the head is gone
     if (source.folder / "modules.json").is_file():
         return "encoder"
@@ -179,7 +252,7 @@ def kind_of(source: ModelSource) -> ModelKind:
 
 
 def _load_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.device) -> Model:
-    module, adapter = _ADAPTERS[kind_of(source)]
+    module, adapter = _ADAPTERS[kind_of(source, spec.kind)]
     room = importlib.import_module(f"clinometer.models.local.{module}")
     model: Model = getattr(room, adapter).load(source, spec, device)
     return model
@@ -235,11 +308,6 @@ def _download(spec: ModelSpec) -> Path:
 
 
 def _require_safe_weights(folder: Path, name: str) -> None:
-    if (folder / "adapter_config.json").exists():  # transformers would fetch and load the model it was made for
-        raise ModelError(
-            f"{name!r} is an adapter (it has adapter_config.json), not a whole model;"
-            " merge it with peft's merge_and_unload(), save the result and give that folder"
-        )
     if not (folder / "config.json").exists():
         raise ModelError(
             f"no model in {name!r}: there is no config.json in that folder;"
@@ -303,6 +371,20 @@ def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
             f"config.json of {spec.name!r} has a value that transformers refuses ({reason(error)});"
             " correct it, or save the model again"
         ) from error
+
+
+def _require_quantiser(config: PretrainedConfig, name: str) -> None:
+    """Raise ModelError where the library is missing that reads a quantised checkpoint."""
+    settings = getattr(config, "quantization_config", None)
+    if not settings:
+        return
+    method = settings.get("quant_method") if isinstance(settings, dict) else getattr(settings, "quant_method", "")
+    package, module = _QUANTISERS.get(str(getattr(method, "value", method)), ("", ""))
+    if module and absent_packages(module):
+        raise ModelError(
+            f"{name!r} is quantised with {package}, which is needed to read it and not installed:"
+            f" pip install {package} (or give the checkpoint that it was made from)"
+        )
 
 
 def _architecture(source: ModelSource) -> str:

@@ -45,16 +45,26 @@ class OpenAIEndpoints:
     def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
         """Return what the endpoint was found to offer."""
         self.check(spec)
-        return capabilities_of(_offer(_served(spec), Address.of(spec.base_url)))
+        return capabilities_of(_asked(spec))
 
     def load(self, spec: ModelSpec, *, device: str) -> EndpointModel:
         """Find out what the endpoint offers and return it as a model; `device` is the endpoint's own matter."""
         self.check(spec)
         address, served = Address.of(spec.base_url), _served(spec)
-        offer = _offer(served, address)
+        offer = _asked(spec)
         info = endpoint_info(spec.name, served=served, where=address.url, offer=offer)
         transport = HttpTransport(address, address.key())
         return EndpointModel(info=info, transport=transport, offer=offer, served=served, where=address.url)
+
+
+def _asked(spec: ModelSpec) -> Offer:
+    """Return what the endpoint offers in the way in which the spec wants it asked."""
+    address = Address.of(spec.base_url)
+    offer = _offer(_served(spec), address).asked_as(spec.kind)
+    if offer.chat is None and offer.plain is None:
+        what = "chat completions" if spec.kind == "chat" else "plain completions"
+        raise ModelError(f"{address.url} offers no {what} for {_served(spec)!r}; leave out --as {spec.kind}")
+    return offer
 
 
 def _served(spec: ModelSpec) -> str:

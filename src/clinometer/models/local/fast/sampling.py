@@ -28,6 +28,7 @@ from clinometer.models.local.fast.draw import (
     sort_of,
 )
 from clinometer.models.local.fast.static import StaticSampler
+from clinometer.models.reasoning import BEGIN, END
 
 _ROWS = {"cpu": 128}  # samples that run at a time the plain way
 _ROWS_ELSEWHERE = 1_024
@@ -43,6 +44,11 @@ class Sampler:
         self._ends = torch.tensor([*sorted(stop), NOT_A_NUMBER], dtype=torch.long, device=decoder.device)
         self._window = window
         self._decoding = ThreadPoolExecutor(1)
+        known = tokenizer.get_vocab()
+        special = frozenset(tokenizer.all_special_ids) | {
+            token for token, added in tokenizer.added_tokens_decoder.items() if added.special
+        }
+        self._marks = {known[mark]: mark for mark in (BEGIN, END) if known.get(mark) in special}
 
     def cost(self, prompt: Prompt) -> int:
         """Return what the samples of a prompt cost a batch, in tokens; raise RequestError if it cannot be asked.
@@ -162,6 +168,21 @@ class Sampler:
         return [text.removeprefix(anchors[token]) for token, text in zip(before, texts, strict=True)]
 
     def _texts_of(self, rows: list[list[int]]) -> list[str]:
+        """Turn tokens into text; of special tokens only those are written that part a thought from an answer."""
+        if not any(token in self._marks for row in rows for token in row):
+            return self._plain_texts_of(rows)
+        texts = []
+        for row in rows:
+            cuts = [at for at, token in enumerate(row) if token in self._marks]
+            bounds = zip([0, *(at + 1 for at in cuts)], [*cuts, len(row)], strict=True)
+            pieces = self._plain_texts_of([row[first:last] for first, last in bounds])
+            marks = [self._marks[row[at]] for at in cuts]
+            texts.append(
+                "".join(itertools.chain.from_iterable(itertools.zip_longest(pieces, marks, fillvalue="")))
+            )
+        return texts
+
+    def _plain_texts_of(self, rows: list[list[int]]) -> list[str]:
         if self._tokenizer.is_fast:  # all rows at once, on every core
             texts: list[str] = self._tokenizer.backend_tokenizer.decode_batch(rows, skip_special_tokens=True)
             return texts

@@ -1,20 +1,14 @@
-"""What follows from a run: what the audit concludes, and what a reader must know of endpoints.
-
-`audit`, `resume` and `verify` conclude here, so that they cannot differ.
-"""
+"""What endpoints did that a reader must know before believing a number, read from the records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import polars as pl
 
-from clinometer import __version__
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.store import RunFolder, StageKey
-from clinometer.types import Findings, Notice
-from clinometer.workflows.plans import RunRecords
+from clinometer.types import Notice
 
 _WHO = ("from_model", "from_fingerprint", "from_headers")
 _ODD = {
@@ -27,14 +21,12 @@ _ODD = {
 }
 
 
-def conclude(probe: Probe, plans: Sequence[Plan], run: RunFolder) -> Findings:
-    """Return what an audit concludes from its records, with what is to be said of endpoints."""
-    found = probe.findings(plans, RunRecords(run, probe.name))
-    notices = (*found.notices, *(notice for plan in plans for notice in _endpoint_notices(probe, plan, run)))
-    return replace(found, notices=notices, release=__version__)
+def endpoint_notices(probe: Probe, plans: Sequence[Plan], run: RunFolder) -> tuple[Notice, ...]:
+    """Return what is to be said of the endpoints that an audit asked, from their records."""
+    return tuple(notice for plan in plans for notice in _of_plan(probe, plan, run))
 
 
-def _endpoint_notices(probe: Probe, plan: Plan, run: RunFolder) -> Iterator[Notice]:
+def _of_plan(probe: Probe, plan: Plan, run: RunFolder) -> Iterator[Notice]:
     if not plan.model.told:  # only an endpoint says who it is
         return
     name = plan.model.name
@@ -43,15 +35,15 @@ def _endpoint_notices(probe: Probe, plan: Plan, run: RunFolder) -> Iterator[Noti
             continue
         key = StageKey(probe=probe.name, model=name, stage=stage.name)
         present = set(run.column_names(key))
-        columns = [column for column in (*_WHO, "got_endings", "got_covered", "got_draws") if column in present]
+        columns = [column for column in (*_WHO, "got_endings", "got_told", "got_draws") if column in present]
         if not columns:
             continue
         table = run.table(key, columns=columns)
         yield from _who(name, table)
         if "got_endings" in columns:
             yield from _endings(name, stage.name, table["got_endings"])
-        if "got_covered" in columns:
-            yield from _covered(name, stage.name, table)
+        if "got_told" in columns:
+            yield from _told(name, stage.name, table)
 
 
 def _who(name: str, table: pl.DataFrame) -> Iterator[Notice]:
@@ -82,10 +74,10 @@ def _endings(name: str, stage: str, endings: pl.Series) -> Iterator[Notice]:
         yield Notice(level="info", text=f"{name}, {stage}: of {whole:,} answers {', '.join(odd)}")
 
 
-def _covered(name: str, stage: str, table: pl.DataFrame) -> Iterator[Notice]:
+def _told(name: str, stage: str, table: pl.DataFrame) -> Iterator[Notice]:
     """Say of truncated and drawn probabilities what they are."""
     draws = int(table["got_draws"].max() or 0) if "got_draws" in table.columns else 0  # type: ignore[arg-type]
-    mean = table["got_covered"].mean()
+    mean = table["got_told"].mean()
     if draws:
         text = f"shares of {draws} drawn words, each known to about ±{0.5 / draws**0.5:.0%}"
     elif isinstance(mean, float) and mean < 1:

@@ -1,0 +1,54 @@
+"""LoRA adapters on disk: a few matrices that belong to a base model, and name it. No torch here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from clinometer.errors import ModelError
+from clinometer.models.builtin import absent_packages
+
+CONFIG = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
+
+
+def is_adapter(folder: Path) -> bool:
+    """Tell whether a folder holds an adapter instead of a whole model."""
+    return (folder / CONFIG).exists()
+
+
+def base_of(folder: Path, name: str) -> str:
+    """Return the name of the model that an adapter was made for; ModelError for one that cannot be used safely."""
+    fields = _config(folder, name)
+    if (kind := fields.get("peft_type")) != "LORA":
+        raise ModelError(
+            f"{name!r} is an adapter of type {kind!r}; only LoRA adapters are merged here: merge it with peft's"
+            " merge_and_unload(), save the result and give that folder"
+        )
+    if not (folder / WEIGHTS).is_file():
+        pickled = sorted(path.name for path in folder.glob("adapter_model.*") if path.suffix != ".safetensors")
+        found = f"only {', '.join(pickled)}, which can run code when it is read" if pickled else "none"
+        raise ModelError(
+            f"no safetensors weights for the adapter {name!r}: found {found};"
+            " if you trust it, load it once with peft and save it again with save_pretrained()"
+        )
+    base = fields.get("base_model_name_or_path")
+    if not isinstance(base, str) or not base:
+        raise ModelError(f"{name!r} is an adapter whose {CONFIG} does not name its base model; write it there")
+    if absent_packages("peft"):
+        raise ModelError(
+            f'{name!r} is an adapter, for which peft is needed and not installed: pip install "clinometer[train]"'
+        )
+    beside = folder / Path(base).expanduser()  # a relative path, as seen from the adapter
+    return str(beside) if beside.is_dir() else base
+
+
+def _config(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        fields = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{CONFIG} of {name!r} cannot be read: {error}; save the adapter again") from error
+    if not isinstance(fields, dict):
+        raise ModelError(f"{CONFIG} of {name!r} is not a table of settings; save the adapter again")
+    return fields
