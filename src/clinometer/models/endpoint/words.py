@@ -1,4 +1,4 @@
-"""Words and their probabilities, from what an endpoint tells: its most probable tokens, drawn texts, scored prompts."""
+"""Words and their probabilities, from what an endpoint tells: probable tokens, drawn texts, scored prompts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def first_word(query: AnswerWord, contents: Contents) -> WordAnswer:
 
 
 def rescored(query: Rescore, replies: Sequence[Reply]) -> WordAnswer:
-    """Normalise the scores of the whole texts over the words in their blank: P(w | left, right) ∝ P(left w right)."""
+    """Normalise the scores of whole texts over the words in their blank: P(w | left, right) ∝ P(left w right)."""
     scores = [reply for reply in replies if "logprob" in reply.content]
     before = list(replies[: len(replies) - len(scores)])
     candidates = candidates_of(query, before) if before else list(query.words)
