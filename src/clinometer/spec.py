@@ -74,13 +74,17 @@ def with_files(spec: AuditSpec, place: Callable[[str], str]) -> AuditSpec:
 
 
 def with_folders(spec: AuditSpec, *, base: Path) -> AuditSpec:
-    """Give models that are folders, relative to `base`, their full path: a run can be resumed from anywhere."""
+    """Give models that are folders or GGUF files, relative to `base`, their full path.
+
+    So a run can be resumed from anywhere.
+    """
 
     def placed(model: ModelSpec) -> ModelSpec:
         folder = base / Path(model.name).expanduser()
         # a name that is enormously long or has a NUL is not a folder, and will be refused as a model
-        is_folder = len(model.name) < 4096 and "\0" not in model.name and folder.is_dir()
-        return dataclasses.replace(model, name=str(folder.resolve())) if is_folder else model
+        sane = len(model.name) < 4096 and "\0" not in model.name
+        is_here = sane and (folder.is_dir() or (model.name.lower().endswith(".gguf") and folder.is_file()))
+        return dataclasses.replace(model, name=str(folder.resolve())) if is_here else model
 
     roles = {role: tuple(map(placed, players)) for role, players in spec.roles.items()}
     return dataclasses.replace(spec, models=tuple(map(placed, spec.models)), roles=roles)

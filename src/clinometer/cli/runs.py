@@ -28,6 +28,13 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            help="The address of the run's endpoint, again: only then your key is sent to a server elsewhere.",
+            show_default=False,
+        ),
+    ] = None,
     concurrency: ConcurrencyOption = 8,
     max_requests: MaxRequestsOption = 0,
     max_tokens: MaxTokensOption = 0,
@@ -36,9 +43,12 @@ def resume(
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
     from clinometer.engine import Limits
+    from clinometer.models.endpoint.address import trust
     from clinometer.store import RunFolder
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
+    if base_url is not None:
+        trust(base_url)
     limits = Limits(requests=max_requests, tokens=max_tokens, cost=max_cost)
     execution = Execution(
         device=device,

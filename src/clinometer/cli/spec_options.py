@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from clinometer.errors import SpecError, nearest
-from clinometer.models.endpoint.address import Address
+from clinometer.models.endpoint.address import trust
 from clinometer.types import AuditSpec, Dtype, ModelSpec
 
 ADDRESSED = ("openai:",)  # how the names of models behind an address begin
@@ -50,7 +50,7 @@ def spec_from_options(
         raise SpecError("--base-url and --price are for models behind an address; name one, such as openai:NAME")
     base_url, price = endpoint.get("base_url") or "", parse_price(endpoint.get("price") or "")
     if base_url:  # before it is written anywhere: it might carry a key
-        base_url = Address.of(base_url).url
+        base_url = trust(base_url).url
 
     def described(text: str) -> ModelSpec:
         alias, name = aliases[text]

@@ -41,8 +41,18 @@ def test_openais_key_goes_to_openai_alone(monkeypatch):
     assert Address.of(OPENAI).is_openai
     for other in ("https://api.openai.com.evil.example/v1", "http://api.openai.com/v1", "http://127.0.0.1/v1"):
         assert Address.of(other).key().value == ""
-    monkeypatch.setenv("CLINOMETER_API_KEY", "mine-0123456789")
-    assert Address.of("http://127.0.0.1/v1").key().value == "mine-0123456789"
+
+
+def test_the_other_key_goes_to_this_machine_and_to_the_address_that_the_user_named(monkeypatch):
+    monkeypatch.setenv("CLINOMETER_API_KEY", SECRET)
+    monkeypatch.delenv("CLINOMETER_API_URL", raising=False)
+    assert Address.of("http://127.0.0.1:8080/v1").key().value == SECRET
+    elsewhere = Address.of("https://models.example/v1")
+    assert elsewhere.key().value == ""  # the address may be from somebody else's spec
+    monkeypatch.setenv("CLINOMETER_API_URL", "https://models.example/")
+    assert elsewhere.key().value == SECRET
+    for other in ("http://models.example/v1", "https://models.example:444/v1", "https://models.example.evil/v1"):
+        assert Address.of(other).key().value == ""
 
 
 def test_a_key_does_not_print():

@@ -10,8 +10,11 @@ from typing import final
 from clinometer.errors import ModelError
 
 OPENAI = "https://api.openai.com/v1"
-# The key of OpenAI is sent to OpenAI alone. A spec may name any address, and must not be able to draw that key.
-OPENAI_KEY, OTHER_KEY = "OPENAI_API_KEY", "CLINOMETER_API_KEY"
+# The key of OpenAI is sent to OpenAI alone. The other one is sent to servers on this machine, and to the address that
+# the user names: on the command line, or in the environment. A spec or a run folder of somebody else may name any
+# address, and must not be able to draw a key.
+OPENAI_KEY, OTHER_KEY, OTHER_ADDRESS = "OPENAI_API_KEY", "CLINOMETER_API_KEY", "CLINOMETER_API_URL"
+_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 HIDDEN = "[key]"  # what is written where an endpoint repeats the key
 _SHORTEST_SECRET = 8  # "none", "EMPTY" and the like are said to servers that want any key, and are no secret
@@ -71,14 +74,31 @@ class Address:
         """Whether it is OpenAI's own."""
         return self.url.startswith("https://") and self.host == urllib.parse.urlsplit(OPENAI).hostname
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine."""
+        return self.host in _THIS_MACHINE
+
     def key(self) -> Key:
-        """Return the key for this address from the environment; an empty one where none is set."""
-        return Key(os.environ.get(OPENAI_KEY if self.is_openai else OTHER_KEY, "").strip())
+        """Return the key for this address from the environment; an empty one where there is none for it."""
+        if self.is_openai:
+            return Key(os.environ.get(OPENAI_KEY, "").strip())
+        named = os.environ.get(OTHER_ADDRESS, "")
+        if not self.is_here and (not named or _origin(Address.of(named).url) != _origin(self.url)):
+            return Key()
+        return Key(os.environ.get(OTHER_KEY, "").strip())
 
 
 _EXPECTED = "--base-url {}; expected something like http://127.0.0.1:8080/v1"
 
 
-def key_variable(address: Address) -> str:
-    """Return the name of the environment variable that an address's key is read from."""
-    return OPENAI_KEY if address.is_openai else OTHER_KEY
+def trust(base_url: str) -> Address:
+    """Check an address that the user gave to this command: the key in the environment may be sent there."""
+    address = Address.of(base_url)
+    os.environ[OTHER_ADDRESS] = address.url
+    return address
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.netloc.lower()

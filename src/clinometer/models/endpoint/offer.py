@@ -70,7 +70,7 @@ class Offer:
     tokens: int = 0
 
     def asked_as(self, kind: AskedAs) -> Offer:
-        """Return what is left if the model is asked in one way: as a chat where it has one, unless told otherwise."""
+        """Return what is left if the model is asked in one way: as a chat where it has one, unless told not to."""
         if kind == "causal" or (not kind and self.chat is None):
             return replace(self, chat=None)
         return replace(self, plain=None, scores=False)
@@ -182,7 +182,8 @@ class _Explorer:
                 self.last = str(refusal)
                 if refusal.status in _FORBIDDEN:
                     raise ModelError(
-                        f"{self._where} lets nobody in with this key, or without one: {refusal}"
+                        f"{self._where} lets nobody in with this key, or without one: {refusal}; the key is read "
+                        "from CLINOMETER_API_KEY, and sent to the address given with --base-url"
                     ) from None
                 less = _less(trial, refusal, one=one)
                 if refusal.status in _ABSENT or _TEMPLATE in self.last or less is None:

@@ -8,7 +8,7 @@ from typing import final
 
 from clinometer.errors import ModelError
 from clinometer.models.builtin import absent_packages
-from clinometer.models.endpoint.address import Address, key_variable
+from clinometer.models.endpoint.address import OPENAI_KEY, Address
 from clinometer.models.endpoint.model import EndpointModel, capabilities_of, endpoint_info, run_in_loop
 from clinometer.models.endpoint.offer import Offer, discover
 from clinometer.models.endpoint.transport import HttpTransport
@@ -38,7 +38,7 @@ class OpenAIEndpoints:
             raise ModelError(f'{spec.name!r} needs the package openai: pip install "clinometer[api]"')
         if address.is_openai and not address.key().value:
             raise ModelError(
-                f"{spec.name!r} needs a key in the environment variable {key_variable(address)}; for a server of "
+                f"{spec.name!r} needs a key in the environment variable {OPENAI_KEY}; for a server of "
                 "your own, give its address with --base-url"
             )
 
@@ -75,7 +75,7 @@ def _served(spec: ModelSpec) -> str:
 def _offer(served: str, address: Address) -> Offer:
     """Find out once in a process what an endpoint offers."""
     key = address.key()
-    if key.value and address.url.startswith("http:") and address.host not in ("127.0.0.1", "localhost", "::1"):
+    if key.value and address.url.startswith("http:") and not address.is_here:
         logger.warning("the key is sent to %s without encryption; use https if you can", address.host)
 
     async def find_out() -> Offer:
