@@ -10,9 +10,9 @@ from typing import final
 from clinometer.errors import ModelError
 
 OPENAI = "https://api.openai.com/v1"
-# The key of OpenAI is sent to OpenAI alone. The other one is sent to servers on this machine, and to the address that
-# the user names: on the command line, or in the environment. A spec or a run folder of somebody else may name any
-# address, and must not be able to draw a key.
+# The key of OpenAI is sent to OpenAI alone. The other one is sent to servers on this machine, and to the address
+# that the user names: on the command line, or in the environment. A spec or a run folder of somebody else may name
+# any address, and must not be able to draw a key.
 OPENAI_KEY, OTHER_KEY, OTHER_ADDRESS = "OPENAI_API_KEY", "CLINOMETER_API_KEY", "CLINOMETER_API_URL"
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 

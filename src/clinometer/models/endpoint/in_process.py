@@ -43,9 +43,7 @@ class LlamaTransport:
         try:
             self._server = xllamacpp.Server(params)
         except Exception as error:  # a file that llama.cpp cannot read makes it raise anything
-            raise ModelError(
-                f"llama.cpp cannot load {str(file)!r} ({reason(error)}); try the file with llama-cli, or another one"
-            ) from error
+            raise ModelError(f"llama.cpp cannot load {str(file)!r} ({reason(error)}); try another file") from error
         self._threads = concurrent.futures.ThreadPoolExecutor(SLOTS, thread_name_prefix="llama")
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Arrived:
