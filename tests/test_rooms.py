@@ -86,6 +86,7 @@ WITHOUT_TORCH = (
     "models/__init__.py",
     "models/providers/__init__.py",
     "models/providers/adapters.py",
+    "models/providers/answers.py",
     "models/providers/gguf.py",
     "models/providers/local.py",
     "models/providers/openai.py",

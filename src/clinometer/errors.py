@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class ClinometerError(Exception):
@@ -68,6 +69,14 @@ class StoppedError(ClinometerError):
     """The run stopped as it was told to, before its end: by a budget, or because answers are awaited."""
 
     exit_code = 5
+
+
+class AwaitedError(StoppedError):
+    """Answers are awaited that only the owner of a model can give; `calls` are the questions."""
+
+    def __init__(self, calls: tuple[Any, ...]) -> None:
+        super().__init__(f"{len(calls):,} questions are not answered yet")
+        self.calls = calls
 
 
 class StoreError(ClinometerError):

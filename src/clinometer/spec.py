@@ -13,6 +13,7 @@ from clinometer.errors import SpecError, nearest
 from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec
 
 T = TypeVar("T")
+_ANSWERS = "answers:"  # a file of answers that somebody else got
 
 
 def read_spec(path: Path) -> AuditSpec:
@@ -74,12 +75,15 @@ def with_files(spec: AuditSpec, place: Callable[[str], str]) -> AuditSpec:
 
 
 def with_folders(spec: AuditSpec, *, base: Path) -> AuditSpec:
-    """Give models that are folders or GGUF files, relative to `base`, their full path.
+    """Give models that are folders, GGUF files or files of answers, relative to `base`, their full path.
 
     So a run can be resumed from anywhere.
     """
 
     def placed(model: ModelSpec) -> ModelSpec:
+        if model.name.startswith(_ANSWERS):
+            file = (base / Path(model.name.removeprefix(_ANSWERS)).expanduser()).resolve()
+            return dataclasses.replace(model, name=f"{_ANSWERS}{file}", alias=model.alias or file.stem)
         folder = base / Path(model.name).expanduser()
         # a name that is enormously long or has a NUL is not a folder, and will be refused as a model
         sane = len(model.name) < 4096 and "\0" not in model.name

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,11 +20,13 @@ from clinometer.models.load import load_model
 from clinometer.store import RunFolder, StageKey, findings_digest
 from clinometer.types import ModelSpec
 from clinometer.workflows import Execution
-from tests.endpoint_server import Endpoint, serve_endpoint
+from tests.digits_probe import Digits
+from tests.endpoint_server import MISCHIEF, Endpoint, serve_endpoint
 
 pytest.importorskip("openai", reason="not installed: openai; see `make setup`")
 
-KEY = StageKey(probe="stigma", model="m", stage="scale")
+KEY = StageKey(probe="digits", model="m", stage="first")
+ROOT = Path(__file__).parents[2]
 HASTY = Patience(first=0.002, longest=0.05)
 
 
@@ -39,14 +42,21 @@ def spec_of(endpoint):
     return ModelSpec(name="openai:m", base_url=endpoint.url, alias="m")
 
 
-def stigma(endpoint, folder, *, answers=1, progress=None, **execution):
+def ask(endpoint, folder, *, answers=1, progress=None, **execution):
     """84 questions, each so many times."""
     chosen = Execution(**{"concurrency": 16, "patience": HASTY, **execution})
-    options = {"stigma": {"answers": answers}}
     return clinometer.audit(
-        spec_of(endpoint), probes="stigma", profile="quick", options=options, folder=folder, execution=chosen,
-        progress=progress,
+        spec_of(endpoint), probes=Digits(), options={"digits": {"answers": answers}}, folder=folder,
+        execution=chosen, progress=progress,
     )  # fmt: skip
+
+
+def resume(folder):
+    return clinometer.resume(folder, probes=[Digits()], execution=Execution(patience=HASTY))
+
+
+def verified(run):
+    return clinometer.verify(run, probes=[Digits()]).problems == ()
 
 
 def texts_of(folder):
@@ -55,28 +65,28 @@ def texts_of(folder):
 
 def questions(endpoint):
     """Those of the audit, without those that find out what is offered."""
-    return [body for body in endpoint.bodies if "distance" in str(body) or "willing" in str(body)]
+    return [body for body in endpoint.bodies if "which digit" in str(body)]
 
 
 def test_a_hostile_server_gives_the_findings_of_a_healthy_one(tmp_path):
     with serve_endpoint(Endpoint(many=False)) as healthy:
-        first = stigma(healthy, tmp_path / "healthy", answers=24)
+        first = ask(healthy, tmp_path / "healthy", answers=24)
         asked = len(questions(healthy))
     hostile = Endpoint(many=False, seed=3)
     with serve_endpoint(hostile):
         load_model(spec_of(hostile))  # what it offers is found out in a good moment
         hostile.bad = 0.4
         progress = Notes()
-        second = stigma(hostile, tmp_path / "hostile", answers=24, progress=progress)
+        second = ask(hostile, tmp_path / "hostile", answers=24, progress=progress)
     assert asked == 84 * 24  # 2,016
-    assert len(hostile.mischief) == 19  # every kind of trouble
+    assert len(hostile.mischief) == len(set(MISCHIEF))  # every kind of trouble
     assert sum(hostile.mischief.values()) > 700
     assert texts_of(tmp_path / "hostile") == texts_of(tmp_path / "healthy")
     assert len(texts_of(tmp_path / "hostile")) == 84
     assert [findings_digest(found) for found in first.findings] == [findings_digest(f) for f in second.findings]
     # every attempt is counted, and nothing that was answered well was asked again
     table = RunFolder.open(tmp_path / "hostile").table(KEY)
-    tried = sum(hostile.asked[name] for name in hostile.asked if "willing" in name)
+    tried = sum(hostile.asked[name] for name in hostile.asked if "which digit" in name)
     assert table["from_tries"].sum() == tried
     assert any("were sent again" in note for note in progress.notes)
     assert max(hostile.answered.values()) <= 2  # twice where the server cut off an answer that it counted as given
@@ -90,27 +100,27 @@ def test_a_server_that_dies_loses_nothing_that_was_answered(tmp_path):
     with serve_endpoint(dying):
         spec = spec_of(dying)
         with pytest.raises(EndpointError, match="gave no answer in 4 attempts"):
-            stigma(dying, tmp_path / "run", patience=short)
+            ask(dying, tmp_path / "run", patience=short)
     kept = RunFolder.open(tmp_path / "run").done(KEY)
     assert 30 <= len(kept) < 84
     port = int(spec.base_url.rsplit(":", 1)[1].removesuffix("/v1"))
     with serve_endpoint(Endpoint(), port=port) as revived:
-        run = clinometer.resume(tmp_path / "run", execution=Execution(patience=HASTY))
+        run = resume(tmp_path / "run")
     assert len(questions(revived)) == 84 - len(kept)
     assert len(texts_of(tmp_path / "run")) == 84
-    assert clinometer.verify(run).problems == ()
+    assert verified(run)
 
 
 @pytest.mark.parametrize("limits", [Limits(requests=40), Limits(tokens=3_000)])
 def test_a_budget_stops_cleanly_and_the_rest_can_be_asked_later(tmp_path, limits):
     with serve_endpoint() as endpoint:
         with pytest.raises(StoppedError, match="is used up"):
-            stigma(endpoint, tmp_path / "run", limits=limits)
+            ask(endpoint, tmp_path / "run", limits=limits)
         sent = endpoint.number
         if limits.requests:
             assert sent == 40
         assert 0 < len(RunFolder.open(tmp_path / "run").done(KEY)) == len(questions(endpoint))
-        clinometer.resume(tmp_path / "run")
+        resume(tmp_path / "run")
         assert len(questions(endpoint)) == 84  # nothing was asked twice
     assert len(texts_of(tmp_path / "run")) == 84
 
@@ -119,19 +129,19 @@ def test_an_endpoint_that_changes_within_a_run_is_reported(tmp_path):
     changing = Endpoint(fingerprint=lambda number: "fp-1" if number < 50 else "fp-2")
     progress = Notes()
     with serve_endpoint(changing):
-        run = stigma(changing, tmp_path / "run", progress=progress)
+        run = ask(changing, tmp_path / "run", progress=progress)
     assert any("now says it is m, fp-2" in note for note in progress.notes)
     (warning,) = [notice.text for notice in run.findings[0].notices if "different models" in notice.text]
     assert "fp-1" in warning
     assert "fp-2" in warning
-    assert clinometer.verify(run).problems == ()
+    assert verified(run)
 
 
 def test_a_change_is_reported_when_answers_come_from_the_cache(tmp_path):
     with serve_endpoint() as endpoint:
-        stigma(endpoint, tmp_path / "first", cache=tmp_path / "cache")
+        ask(endpoint, tmp_path / "first", cache=tmp_path / "cache")
         asked = len(questions(endpoint))
-        again = stigma(endpoint, tmp_path / "second", cache=tmp_path / "cache")
+        again = ask(endpoint, tmp_path / "second", cache=tmp_path / "cache")
         assert len(questions(endpoint)) == asked == 84
         assert not [notice for notice in again.findings[0].notices if "different" in notice.text]
         assert RunFolder.open(tmp_path / "second").table(KEY)["from_fingerprint"].unique().to_list() == ["fp-1"]
@@ -141,7 +151,7 @@ def test_a_change_is_reported_when_answers_come_from_the_cache(tmp_path):
         openai._offer.cache_clear()
         endpoint.fingerprint = lambda number: "fp-2"
         progress = Notes()
-        stigma(endpoint, tmp_path / "third", cache=tmp_path / "cache", progress=progress)
+        ask(endpoint, tmp_path / "third", cache=tmp_path / "cache", progress=progress)
     assert any("the cache has answers of an endpoint that said it was m, fp-1" in note for note in progress.notes)
 
 
@@ -151,7 +161,8 @@ import clinometer
 from clinometer.types import ModelSpec
 from clinometer.workflows import Execution
 spec = ModelSpec(name="openai:m", base_url=sys.argv[1], alias="m")
-clinometer.audit(spec, probes="stigma", profile="quick", folder=sys.argv[2], execution=Execution(concurrency=4))
+from tests.digits_probe import Digits
+clinometer.audit(spec, probes=Digits(), folder=sys.argv[2], execution=Execution(concurrency=4))
 """
 
 
@@ -163,7 +174,7 @@ def test_a_kill_loses_at_most_what_was_in_the_air(tmp_path):
         return [f"{len(str(body)) % 4}"] * body.get("n", 1)
 
     with serve_endpoint(Endpoint(answer=slowly)) as endpoint:
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, endpoint.url, str(place)])
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, endpoint.url, str(place)], cwd=ROOT)
         deadline = time.monotonic() + 60
         while len(questions(endpoint)) < 30 and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -174,6 +185,6 @@ def test_a_kill_loses_at_most_what_was_in_the_air(tmp_path):
         (journal,) = place.rglob(NAME)
         kept = journal.read_bytes().count(b"\n")
         assert before - 4 <= kept <= before
-        clinometer.resume(place)
+        resume(place)
         assert len(questions(endpoint)) - before == 84 - kept
     assert len(texts_of(place)) == 84

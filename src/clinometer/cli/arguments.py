@@ -35,6 +35,9 @@ MaxTokensOption = Annotated[
 MaxCostOption = Annotated[
     float, typer.Option(min=0, help="Stop before this command may cost more, by --price; 0: no limit.")
 ]
+AcceptMissingOption = Annotated[
+    bool, typer.Option("--accept-missing", help="answers:FILE: conclude without the answers that are not there.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 
 

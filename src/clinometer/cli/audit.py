@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from clinometer.cli.arguments import (
+    AcceptMissingOption,
     BatchTokensOption,
     CacheOption,
     ConcurrencyOption,
@@ -130,6 +131,14 @@ def audit(
     max_requests: MaxRequestsOption = 0,
     max_tokens: MaxTokensOption = 0,
     max_cost: MaxCostOption = 0.0,
+    accept_missing: AcceptMissingOption = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print how many requests and tokens each audit needs, and stop; sends and writes nothing.",
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Audit language models and write a report."""
@@ -140,19 +149,21 @@ def audit(
         "--scorer": scorer, "--encoder": encoder, "--as": as_, "--label-map": label_map,
         "--trust-remote-code": trust_remote_code, "--base-url": base_url, "--price": price,
     }  # fmt: skip
-    both = [name for name, value in described.items() if value not in (None, [])]
+    # the answers of a model that only its owner can call belong to the spec that asked for them
+    written = [name for name in model or [] if spec is not None and "answers:" in name]
+    both = [name for name, value in described.items() if value not in (None, [], written)]
     if spec is not None and both:
         raise SpecError(f"--spec replaces the other options; leave out {', '.join(both)}, or put it into {spec}")
 
     # imported here, so that `clinometer --help` does not wait for them
-    from clinometer.cli.spec_options import spec_from_options
+    from clinometer.cli.spec_options import spec_from_options, with_answers
     from clinometer.engine import Limits
     from clinometer.spec import read_spec
     from clinometer.workflows import AuditRequest, Execution, run_audit
     from clinometer.workflows.specs import default_models, new_run_folder
 
     if spec is not None:
-        wanted = read_spec(spec)
+        wanted = with_answers(read_spec(spec), written)
     else:
         wanted = spec_from_options(
             models=[*(model or []), *(named or [])] or default_models(probe),
@@ -185,6 +196,12 @@ def audit(
         executor=executor,
         concurrency=concurrency,
         limits=limits,
+        accept_missing=accept_missing,
     )
     request = AuditRequest(spec=wanted, folder=place, execution=execution)
+    if dry_run:
+        from clinometer.cli.estimate import print_estimate
+
+        print_estimate(request)
+        return
     finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)

@@ -104,14 +104,14 @@ class _Lines:
             done = self._done + self._fresh
             if self._total:
                 left = (self._total - done) / rate if rate else 0.0
-                _say(f"{self._label}: {done:,}/{self._total:,}, {_rate(rate)}, {_duration(left)} left")
+                _say(f"{self._label}: {done:,}/{self._total:,}, {_rate(rate)}, {duration(left)} left")
             else:
                 _say(f"{self._label}: {done:,}, {_rate(rate)}")
 
     def end(self) -> None:
         seconds = time.monotonic() - self._start
         if self._fresh:
-            _say(f"{self._label}: done, {self._fresh:,} {self._did} in {_duration(seconds)}")
+            _say(f"{self._label}: done, {self._fresh:,} {self._did} in {duration(seconds)}")
 
     def note(self, text: str) -> None:
         _say(text)
@@ -169,10 +169,10 @@ def _rate(per_second: float) -> str:
     return f"{per_second:,.1f}/s" if per_second >= 1 or not per_second else f"{1 / per_second:,.1f} s each"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Write a duration.
 
-    >>> _duration(3.2), _duration(75), _duration(7300)
+    >>> duration(3.2), duration(75), duration(7300)
     ('3 s', '1 min 15 s', '2 h 1 min')
     """
     whole = round(seconds)

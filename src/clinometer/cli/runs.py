@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from clinometer.cli.arguments import (
+    AcceptMissingOption,
     BatchTokensOption,
     CacheOption,
     ConcurrencyOption,
@@ -39,6 +40,7 @@ def resume(
     max_requests: MaxRequestsOption = 0,
     max_tokens: MaxTokensOption = 0,
     max_cost: MaxCostOption = 0.0,
+    accept_missing: AcceptMissingOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
@@ -57,6 +59,7 @@ def resume(
         executor=executor,
         concurrency=concurrency,
         limits=limits,
+        accept_missing=accept_missing,
     )
     request = ResumeRequest(run=RunFolder.open(run), execution=execution)
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from clinometer.errors import SpecError, nearest
 from clinometer.models.endpoint.address import trust
+from clinometer.spec import with_folders
 from clinometer.types import AuditSpec, Dtype, ModelSpec
 
 ADDRESSED = ("openai:",)  # how the names of models behind an address begin
@@ -88,6 +90,16 @@ def parse_alias(given: str) -> tuple[str, tuple[str, str]]:
     if not alias.strip() or not name or not alias.isprintable() or len(alias) > 60:
         raise SpecError(f"{given!r}: expected NAME=MODEL, with a name of 1 to 60 printable characters")
     return given, (alias.strip(), name)
+
+
+def with_answers(spec: AuditSpec, written: Sequence[str]) -> AuditSpec:
+    """Return the spec with files of answers in place of its models, asked in the way that the spec says."""
+    if not written:
+        return spec
+    kind = next((model.kind for model in spec.models), "")
+    named = [parse_alias(each)[1] for each in written]
+    models = tuple(ModelSpec(name=name, alias=alias, kind=kind) for alias, name in named)
+    return with_folders(replace(spec, models=models), base=Path.cwd())
 
 
 def parse_price(text: str) -> dict[str, float]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from clinometer.engine.journal import Journal, Place
 from clinometer.engine.progress import Progress
-from clinometer.errors import ClinometerError
+from clinometer.errors import AwaitedError, ClinometerError
+from clinometer.models.endpoint.faults import Unanswered
 from clinometer.models.endpoint.reading import joined
 from clinometer.models.endpoint.sending import Sender
 from clinometer.models.protocols import Call, CanSend, Reply
@@ -53,6 +54,7 @@ class EndpointStage:
     progress: Progress
     learn: Callable[[Mapping[bytes, tuple[Answer, Source]]], None] | None = None  # the shared cache
     who: Source | None = None  # what the endpoint says it is: as the run began, then as the last answer said
+    awaited: list[Call] = field(default_factory=list)  # questions that only somebody else can answer
     _left: dict[Place, Reply] = field(default_factory=dict)  # of the journal, not looked at yet
     _open: dict[bytes, _Open] = field(default_factory=dict)
     _rows: list[Row] = field(default_factory=list)
@@ -86,6 +88,8 @@ class EndpointStage:
             self.journal.close()
         if self._failed:
             raise self._failed[0]
+        if self.awaited:
+            raise AwaitedError(tuple(self.awaited))
 
     def _calls(self, wanted: Iterable[Asked]) -> Iterator[tuple[bytes, int, Call]]:
         """Yield the calls that are to be sent; what is in the journal is not asked again."""
@@ -125,6 +129,8 @@ class EndpointStage:
             now.replies += [None] * (len(calls) - first)
             for place, more in enumerate(calls[first:], start=first):
                 await self._send(key, place, more)
+        except Unanswered:
+            self.awaited.append(call)
         except ClinometerError as error:
             self._failed.append(error)
 

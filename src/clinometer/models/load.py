@@ -10,6 +10,7 @@ from typing import final
 
 from clinometer.errors import ModelError, reason
 from clinometer.models.protocols import Model
+from clinometer.models.providers.answers import AnswerFiles
 from clinometer.models.providers.gguf import GgufFiles
 from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
 from clinometer.models.providers.openai import OpenAIEndpoints
@@ -35,7 +36,14 @@ class Providers:
     """
 
     def __init__(self, *first: Provider) -> None:
-        self._first = (*first, OpinionWordScorers(), BuiltInModels(), OpenAIEndpoints(), GgufFiles())
+        self._first = (
+            *first,
+            OpinionWordScorers(),
+            BuiltInModels(),
+            OpenAIEndpoints(),
+            GgufFiles(),
+            AnswerFiles(),
+        )
 
     def of(self, name: str) -> Provider:
         """Return the provider that opens models of that name."""

@@ -18,7 +18,8 @@ from clinometer.engine import (
     run_stage,
 )
 from clinometer.engine.provenance import describe_machine
-from clinometer.models.protocols import Model
+from clinometer.errors import AwaitedError
+from clinometer.models.protocols import Call, Model
 from clinometer.probes.protocol import Plan, Probe, Stage
 from clinometer.questions import items_of
 from clinometer.results import Run
@@ -131,6 +132,7 @@ class _Chain:
     probe: Probe
     plan: Plan
     stages: deque[Stage]
+    waits: bool = False  # for answers that only the owner of the model can give
 
     @property
     def answering(self) -> ModelInfo:
@@ -158,20 +160,27 @@ class _Completion:
             for plan in plans[name]
         ]
         concluded: dict[str, Findings] = {}
+        awaited: dict[str, list[Call]] = {}
         cache = AnswerCache(cache_folder) if cache_folder else None
         try:
             while True:
                 for name, probe in self.probes.items():
                     if name not in concluded and not any(c.stages for c in chains if c.probe.name == name):
                         concluded[name] = self._conclude(probe, plans[name])
-                waiting = [chain for chain in chains if chain.stages]
+                waiting = [chain for chain in chains if chain.stages and not chain.waits]
                 if not waiting:
+                    self.pool.finish_written(awaited, self.run.path, self.progress)
                     return tuple(concluded[name] for name in self.probes)
                 label = self._next_model(waiting)
                 for chain in waiting:
-                    while chain.stages and chain.answering.name == label:
-                        self._ask(chain.probe, chain.plan, chain.stages[0], cache)
-                        chain.stages.popleft()
+                    while chain.stages and not chain.waits and chain.answering.name == label:
+                        try:
+                            self._ask(chain.probe, chain.plan, chain.stages[0], cache)
+                        except AwaitedError as error:
+                            awaited.setdefault(label, []).extend(error.calls)
+                            chain.waits = True
+                        else:
+                            chain.stages.popleft()
         finally:
             if cache is not None:
                 cache.close()
@@ -198,7 +207,7 @@ class _Completion:
             done=done,
             identity=RequestIdentity(answering, version=self.run.key_version),
             worker=lambda: self.pool.worker(answering),
-            cache=cache,
+            cache=cache if answering.family != "answers" else None,  # a file answers faster, and may change
             progress=self.progress,
         )
         self.progress.end()

@@ -119,7 +119,7 @@ class FirstQuestions:
         for name, probe in self._probes.items():
             if fits(probe, info):
                 plan = Plan(options=probe_options(probe, self._spec), seed=self._spec.seed, model=info)
-                items = items_of(probe.questions(probe.stages(plan)[0], plan, _NoRecords()))
+                items = items_of(probe.questions(probe.stages(plan)[0], plan, NoRecords()))
                 window = list(itertools.islice(items, WINDOW))
                 model.cost([item.request for item in window])
                 self._kept += len(window)
@@ -133,11 +133,13 @@ class FirstQuestions:
         return self._made.pop((probe.name, plan.model.name), None)
 
 
-class _NoRecords:
+class NoRecords:
     """Before the first answer: the first stage of a probe depends on none."""
 
     def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Refuse."""
         raise LookupError(f"the first stage asked for the records of {stage!r}")
 
     def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """Refuse."""
         raise LookupError(f"the first stage asked for the records of {stage!r}")

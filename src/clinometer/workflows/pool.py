@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clinometer.engine import Budget, ExecutorFactory, Limits, Worker, default_budget, get_executor
-from clinometer.errors import ModelError
+from clinometer.engine import Budget, ExecutorFactory, Limits, Progress, Worker, default_budget, get_executor
+from clinometer.errors import ModelError, StoppedError
 from clinometer.models.endpoint.model import EndpointModel
 from clinometer.models.endpoint.sending import CONCURRENCY, Free, Pace, Patience
+from clinometer.models.endpoint.written import question_id, save_questions
 from clinometer.models.load import Providers, check_model, load_model
-from clinometer.models.protocols import Model
+from clinometer.models.protocols import Call, Model
+from clinometer.models.providers.answers import AnswersModel
 from clinometer.models.providers.protocol import GivenModels
 from clinometer.types import AuditSpec, ModelInfo
 from clinometer.workflows.plans import all_models, labels_of
@@ -19,6 +21,8 @@ from clinometer.workflows.plans import all_models, labels_of
 # Loaded models are kept for later stages while their weights together are no larger than this: small ones all,
 # large ones one at a time.
 KEPT_BYTES = 4 * 2**30
+QUESTIONS = "questions.jsonl"  # in the run folder: what only the owner of a model can answer
+_SHOWN = 10  # lines of a file of answers that are named
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 _MUST_STAY = {
@@ -40,6 +44,7 @@ class Execution:
     executor: str | ExecutorFactory = "local"  # who runs the batches: a registered name, or your own
     concurrency: int = CONCURRENCY  # calls to an endpoint at a time, at most
     limits: Limits = field(default_factory=Limits)  # what may be spent on endpoints
+    accept_missing: bool = False  # conclude without answers that a file of answers does not have
     patience: Patience = field(default_factory=Patience)  # how long is waited for one
 
 
@@ -102,6 +107,28 @@ class ModelPool:
             )
         return self._workers[label]
 
+    def finish_written(self, awaited: Mapping[str, Sequence[Call]], run: Path, progress: Progress) -> None:
+        """Say what is wrong with files of answers; where some are missing, write the questions and stop."""
+        for label, model in self._loaded.items():
+            if not isinstance(model, AnswersModel):
+                continue
+            answers = model.answers
+            for wrong in answers.wrong[:_SHOWN]:
+                progress.note(f"{model.file.name}: {wrong}")
+            if len(answers.wrong) > _SHOWN:
+                progress.note(f"{model.file.name}: {len(answers.wrong) - _SHOWN:,} more lines cannot be used")
+            others = answers.not_asked_for()
+            if others and not awaited.get(label):
+                progress.note(f"{model.file.name}: {len(others):,} answers not asked for, such as {others[0]}")
+            if calls := awaited.get(label):
+                distinct = {question_id(call): call for call in calls}
+                place = run / QUESTIONS
+                save_questions(place, distinct.values(), form=answers.form)
+                raise StoppedError(
+                    f"{len(distinct):,} answers are missing in {model.file}; the questions are in {place}: add "
+                    "their answers to the file"
+                )
+
     def _load(self, label: str) -> Model:
         try:
             return self._opened(label)
@@ -115,6 +142,8 @@ class ModelPool:
 
     def _opened(self, label: str) -> Model:
         model = load_model(self._specs[label], device=self._execution.device, providers=self._providers)
+        if isinstance(model, AnswersModel):
+            model.accepts_missing = self._execution.accept_missing
         if isinstance(model, EndpointModel) and label not in self._explored:
             self._explored.add(label)
             meter = self.budget.meter(self._specs[label].price)

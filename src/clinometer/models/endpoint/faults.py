@@ -3,6 +3,7 @@
 Fault
 ├── Busy        the endpoint asks for patience (429, or any answer with Retry-After); wait, then send again
 ├── Broken      no answer came (5xx, a redirect, a cut connection, a time-out); send again
+├── Unanswered  nobody has answered yet, and nobody can be asked; the question is written down
 ├── Malformed   an answer came that is not what the interface promises; send again, in the end record it as such
 └── Refused     the endpoint will never answer this (400, 401, 404 …); stop
 
@@ -34,6 +35,12 @@ class Broken(Fault):
 
 class Malformed(Fault):
     """An answer came that cannot be read."""
+
+
+class Unanswered(Fault):
+    """There is no answer, and nobody to ask."""
+
+    may_have_cost = False
 
 
 class Refused(Fault):

@@ -7,6 +7,7 @@ import concurrent.futures
 import hashlib
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
 from clinometer.errors import RequestError
@@ -40,36 +41,16 @@ T = TypeVar("T")
 
 
 @final
-class EndpointModel:
-    """Asks an endpoint for texts and words, in exactly the ways that it was found to offer."""
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Puts requests into calls, and replies into answers: all of a model that is not its connection."""
 
-    def __init__(self, *, info: ModelInfo, transport: Transport, offer: Offer, served: str, where: str) -> None:
-        self.info = info
-        self.offer = offer
-        self.where = where
-        self._transport = transport
-        self._served = served  # what the endpoint calls the model
-        ways = [way for way in (offer.chat, offer.plain) if way is not None]
-        self._ids: deque[int] | None = deque(maxlen=_REMEMBERED_IDS) if all(w.unique_ids for w in ways) else None
-        self._known: set[int] = set()
-
-    # -- how the engine asks
+    offer: Offer
+    served: str  # what the endpoint calls the model
 
     def calls(self, request: Request, replies: Sequence[Reply] = ()) -> Sequence[Call]:
         """Return what is sent for a request."""
-        return calls_of(request, replies, offer=self.offer, model=self._served)
-
-    async def send(self, call: Call) -> Reply:
-        """Send a call once. What a filter for content objects to is recorded as that."""
-        try:
-            arrived = await self._transport.post(call.path, call.body)
-        except Refused as refusal:
-            if not refusal.filtered:
-                raise
-            return without_answer(call, "content filter")
-        reply = read_reply(call, arrived.body, arrived.headers)
-        self._refuse_repeated(str(reply.source.get("id", "")))
-        return reply
+        return calls_of(request, replies, offer=self.offer, model=self.served)
 
     def read(self, request: Request, replies: Sequence[Reply]) -> Answer:
         """Make the answer of the replies to the calls of a request."""
@@ -88,6 +69,43 @@ class EndpointModel:
                 return LogLikelihoodAnswer(logprob=content["logprob"], tokens=content["tokens"])
             case _:
                 raise RequestError(f"this endpoint does not answer {type(request).__name__}")
+
+
+@final
+class EndpointModel:
+    """Asks an endpoint for texts and words, in exactly the ways that it was found to offer."""
+
+    def __init__(self, *, info: ModelInfo, transport: Transport, offer: Offer, served: str, where: str) -> None:
+        self.info = info
+        self.offer = offer
+        self.where = where
+        self._transport = transport
+        self._reader = Reader(offer, served)
+        ways = [way for way in (offer.chat, offer.plain) if way is not None]
+        self._ids: deque[int] | None = deque(maxlen=_REMEMBERED_IDS) if all(w.unique_ids for w in ways) else None
+        self._known: set[int] = set()
+
+    # -- how the engine asks
+
+    def calls(self, request: Request, replies: Sequence[Reply] = ()) -> Sequence[Call]:
+        """Return what is sent for a request."""
+        return self._reader.calls(request, replies)
+
+    async def send(self, call: Call) -> Reply:
+        """Send a call once. What a filter for content objects to is recorded as that."""
+        try:
+            arrived = await self._transport.post(call.path, call.body)
+        except Refused as refusal:
+            if not refusal.filtered:
+                raise
+            return without_answer(call, "content filter")
+        reply = read_reply(call, arrived.body, arrived.headers)
+        self._refuse_repeated(str(reply.source.get("id", "")))
+        return reply
+
+    def read(self, request: Request, replies: Sequence[Reply]) -> Answer:
+        """Make the answer of the replies to the calls of a request."""
+        return self._reader.read(request, replies)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, final
 
 from clinometer.errors import EndpointError
-from clinometer.models.endpoint.faults import Busy, Fault, Malformed, Refused
+from clinometer.models.endpoint.faults import Busy, Fault, Malformed, Refused, Unanswered
 from clinometer.models.endpoint.reading import without_answer
 from clinometer.models.protocols import Call, CanSend, Reply
 
@@ -146,6 +146,8 @@ class Sender:
 
     def _after(self, fault: Fault, tries: int, attempts: int) -> float | None:
         """Return how long to wait before the next attempt; None: record that the answers were malformed."""
+        if isinstance(fault, Unanswered):
+            raise fault
         if isinstance(fault, Refused):
             raise EndpointError(f"{self.where} refused a question: {fault}") from None
         wait = self.patience.wait(attempts, self.rng)

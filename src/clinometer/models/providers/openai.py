@@ -10,7 +10,7 @@ from clinometer.errors import ModelError
 from clinometer.models.builtin import absent_packages
 from clinometer.models.endpoint.address import OPENAI_KEY, Address
 from clinometer.models.endpoint.model import EndpointModel, capabilities_of, endpoint_info, run_in_loop
-from clinometer.models.endpoint.offer import Offer, discover
+from clinometer.models.endpoint.offer import ASSUMED, Offer, discover
 from clinometer.models.endpoint.transport import HttpTransport
 from clinometer.types import ModelSpec
 
@@ -43,18 +43,26 @@ class OpenAIEndpoints:
             )
 
     def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
-        """Return what the endpoint was found to offer."""
+        """Return what is asked of such a model; sends nothing: what it really offers shows when it is opened."""
         self.check(spec)
-        return capabilities_of(_asked(spec))
+        return capabilities_of(ASSUMED.asked_as(spec.kind))
+
+    def planned(self, spec: ModelSpec) -> EndpointModel:
+        """Return a model that is not connected, to see what would be asked of most endpoints."""
+        self.check(spec)
+        return _model(spec, ASSUMED.asked_as(spec.kind))
 
     def load(self, spec: ModelSpec, *, device: str) -> EndpointModel:
         """Find out what the endpoint offers and return it as a model; `device` is the endpoint's own matter."""
         self.check(spec)
-        address, served = Address.of(spec.base_url), _served(spec)
-        offer = _asked(spec)
-        info = endpoint_info(spec.name, served=served, where=address.url, offer=offer)
-        transport = HttpTransport(address, address.key())
-        return EndpointModel(info=info, transport=transport, offer=offer, served=served, where=address.url)
+        return _model(spec, _asked(spec))
+
+
+def _model(spec: ModelSpec, offer: Offer) -> EndpointModel:
+    address, served = Address.of(spec.base_url), _served(spec)
+    info = endpoint_info(spec.name, served=served, where=address.url, offer=offer)
+    transport = HttpTransport(address, address.key())
+    return EndpointModel(info=info, transport=transport, offer=offer, served=served, where=address.url)
 
 
 def _asked(spec: ModelSpec) -> Offer:

@@ -40,6 +40,15 @@ class Provider(Protocol):
         ...
 
 
+@runtime_checkable
+class CanPlan(Protocol):
+    """Providers whose models are elsewhere: what would be asked of one can be seen before anything is sent."""
+
+    def planned(self, spec: ModelSpec) -> Model:
+        """Return the model as most of its kind are, without a connection."""
+        ...
+
+
 @final
 class GivenModels:
     """The provider of models that are already in memory: each is known by the name in its `info`.
