@@ -92,6 +92,7 @@ WITHOUT_TORCH = (
     "models/providers/openai.py",
     "models/providers/opinion_words.py",
     "models/providers/protocol.py",
+    "models/providers/vllm.py",
 )
 
 

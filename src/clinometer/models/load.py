@@ -16,12 +16,18 @@ from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, Folde
 from clinometer.models.providers.openai import OpenAIEndpoints
 from clinometer.models.providers.opinion_words import OpinionWordScorers
 from clinometer.models.providers.protocol import Provider
+from clinometer.models.providers.vllm import VllmModels
 from clinometer.plugins import MODELS
 from clinometer.types import ModelSpec
 
 __all__ = ["CAPABILITIES", "Providers", "capabilities_of", "check_model", "kind_of", "load_model"]
 
 logger = logging.getLogger("clinometer")
+
+# in the order in which they are asked; each claims names of its own
+_OURS: tuple[Provider, ...] = (
+    OpinionWordScorers(), BuiltInModels(), OpenAIEndpoints(), GgufFiles(), AnswerFiles(), VllmModels(),
+)  # fmt: skip
 
 
 @final
@@ -36,14 +42,7 @@ class Providers:
     """
 
     def __init__(self, *first: Provider) -> None:
-        self._first = (
-            *first,
-            OpinionWordScorers(),
-            BuiltInModels(),
-            OpenAIEndpoints(),
-            GgufFiles(),
-            AnswerFiles(),
-        )
+        self._first = (*first, *_OURS)
 
     def of(self, name: str) -> Provider:
         """Return the provider that opens models of that name."""
