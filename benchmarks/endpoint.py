@@ -109,9 +109,8 @@ def compare(requests: int, slots: int, tokens: int) -> None:
                 )
                 rates[way].append(requests / took)
         for way, found in rates.items():
-            print(
-                f"{way:<10} {statistics.median(found):7.2f} answers/s  ({', '.join(f'{rate:.2f}' for rate in found)})"
-            )
+            each = ", ".join(f"{rate:.2f}" for rate in found)
+            print(f"{way:<10} {statistics.median(found):7.2f} answers/s  ({each})")
         medians = {way: statistics.median(found) for way, found in rates.items()}
         print(f"engine / bare loop: {medians['engine'] / medians['bare loop']:.3f}")
 

@@ -88,10 +88,13 @@ def serve_endpoint(endpoint: Endpoint | None = None, *, port: int = 0) -> Iterat
     rng = random.Random(served.seed)
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        try:
             while await _one(served, rng, reader, writer):
                 pass
-        writer.close()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
 
     async def run() -> None:
         server = await asyncio.start_server(handle, "127.0.0.1", port)
@@ -100,8 +103,11 @@ def serve_endpoint(endpoint: Endpoint | None = None, *, port: int = 0) -> Iterat
         while not (served.die_after and served.number >= served.die_after) and not stop.is_set():
             await asyncio.sleep(0.01)
         server.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
             task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)  # the connections are closed
 
     stop = threading.Event()
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()), daemon=True)
