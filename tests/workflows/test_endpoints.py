@@ -104,12 +104,13 @@ def test_a_hostile_server_gives_the_findings_of_a_healthy_one(tmp_path, monkeypa
     assert sum(hostile.mischief.values()) > 700
     assert texts_of(tmp_path / "hostile") == texts_of(tmp_path / "healthy")
     assert len(texts_of(tmp_path / "hostile")) == 84
-    assert [findings_digest(found) for found in first.findings] == [findings_digest(f) for f in second.findings]
-    # every attempt is counted, and nothing that was answered well was asked again
+    assert findings_digest(first.findings) == findings_digest(second.findings)
+    # every attempt is counted, and what was answered well was asked again only where an answer came twice
     table = RunFolder.open(tmp_path / "hostile").table(KEY)
     assert table["from_tries"].sum() == sum(hostile.asked[name] for name in asked)
     assert any("were sent again" in note for note in progress.notes)
-    assert max(hostile.answered[name] for name in asked) == 1
+    again = sum(hostile.answered[name] - 1 for name in asked)
+    assert 0 <= again <= hostile.mischief["old answer"]
     assert not list(tmp_path.rglob(NAME))
     assert len(list((tmp_path / "hostile" / "records").rglob("*.parquet"))) == 1
 

@@ -59,13 +59,15 @@ class Journal:
             entry = _decoded(line)
             if entry is None:
                 self.damaged += 1
+            elif entry[1] is None:
+                found.pop(entry[0], None)
             else:
                 found[entry[0]] = entry[1]
         self.replace(found)
         return found
 
-    def append(self, place: Place, reply: Reply) -> None:
-        """Write a reply; once this returns, it survives a kill."""
+    def append(self, place: Place, reply: Reply | None) -> None:
+        """Write a reply; once this returns, it survives a kill. None: the one that was there does not count."""
         line = _encoded(place, reply)
         with explain_os_errors(f"{self._path} ({len(line):,} bytes)", folder=self._path.parent, run=self._run):
             if self._file is None:
@@ -109,18 +111,20 @@ def _write_whole(file: BinaryIO, line: bytes) -> None:
         raise
 
 
-def _encoded(place: Place, reply: Reply) -> bytes:
-    document = [place.key.hex(), place.call, dict(reply.content), dict(reply.source)]
+def _encoded(place: Place, reply: Reply | None) -> bytes:
+    document: list[object] = [place.key.hex(), place.call]
+    document += [None, None] if reply is None else [dict(reply.content), dict(reply.source)]
     text = json.dumps(document, separators=(",", ":")).encode("ascii")
     return _checksum(text) + b"\t" + text + b"\n"
 
 
-def _decoded(line: bytes) -> tuple[Place, Reply] | None:
+def _decoded(line: bytes) -> tuple[Place, Reply | None] | None:
     checksum, tab, text = line.partition(b"\t")
     if not tab or _checksum(text) != checksum:
         return None
     key, call, content, source = json.loads(text)
-    return Place(bytes.fromhex(key), call), Reply(content=content, source=source)
+    reply = None if content is None else Reply(content=content, source=source)
+    return Place(bytes.fromhex(key), call), reply
 
 
 def _checksum(text: bytes) -> bytes:

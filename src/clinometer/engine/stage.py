@@ -211,7 +211,8 @@ def _ask_endpoint(
         for window in windows:
             for key, at in window.places.items():
                 if key in window.missing and key not in known:
-                    yield Asked(key, window.items[at].request, functools.partial(window.rows_of, key))
+                    count = 1 + len(window.again.get(key, ()))
+                    yield Asked(key, window.items[at].request, count, functools.partial(window.rows_of, key))
 
     def learn(fresh: Mapping[bytes, tuple[Answer, Source]]) -> None:
         if cache is not None:

@@ -85,6 +85,11 @@ class CanSend(Protocol):
     What is recorded is a pure function of request and replies, so replies can come from a journal or a file.
     """
 
+    @property
+    def unique_ids(self) -> bool:
+        """Whether every reply has an id of its own, so that one that comes twice is noticed."""
+        ...
+
     def calls(self, request: Request, replies: Sequence[Reply] = ()) -> Sequence[Call]:
         """Return what is sent for a request, as far as it is known from the replies to its first calls.
 

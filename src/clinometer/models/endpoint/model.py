@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import hashlib
-from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
 from clinometer.errors import RequestError
 from clinometer.models.endpoint.asking import calls_of, prompt_tokens
-from clinometer.models.endpoint.faults import Malformed, Refused
+from clinometer.models.endpoint.faults import Refused
 from clinometer.models.endpoint.offer import Offer
 from clinometer.models.endpoint.reading import read_reply, without_answer
 from clinometer.models.endpoint.sending import CONCURRENCY, Pace, Sender
@@ -35,7 +34,6 @@ from clinometer.types import (
 )
 
 CODE = "1"  # raised when the same reply would be read otherwise
-_REMEMBERED_IDS = 20_000
 
 T = TypeVar("T")
 
@@ -82,8 +80,7 @@ class EndpointModel:
         self._transport = transport
         self._reader = Reader(offer, served)
         ways = [way for way in (offer.chat, offer.plain) if way is not None]
-        self._ids: deque[int] | None = deque(maxlen=_REMEMBERED_IDS) if all(w.unique_ids for w in ways) else None
-        self._known: set[int] = set()
+        self.unique_ids = all(way.unique_ids for way in ways)
 
     # -- how the engine asks
 
@@ -99,9 +96,7 @@ class EndpointModel:
             if not refusal.filtered:
                 raise
             return without_answer(call, "content filter")
-        reply = read_reply(call, arrived.body, arrived.headers)
-        self._refuse_repeated(str(reply.source.get("id", "")))
-        return reply
+        return read_reply(call, arrived.body, arrived.headers)
 
     def read(self, request: Request, replies: Sequence[Reply]) -> Answer:
         """Make the answer of the replies to the calls of a request."""
@@ -110,18 +105,6 @@ class EndpointModel:
     async def close(self) -> None:
         """Close the connections."""
         await self._transport.close()
-
-    def _refuse_repeated(self, answer_id: str) -> None:
-        """Raise Malformed for an answer that came before: a proxy may give an old one for a new question."""
-        if self._ids is None or not answer_id:
-            return
-        short = hash(answer_id)
-        if short in self._known:
-            raise Malformed("an answer that was already given to another question")
-        if len(self._ids) == self._ids.maxlen:
-            self._known.discard(self._ids[0])
-        self._ids.append(short)
-        self._known.add(short)
 
     # -- how anybody else asks
 

@@ -62,6 +62,7 @@ class AnswersModel:
     def __init__(self, spec: ModelSpec, answers: Answers) -> None:
         self.offer = _OFFER.asked_as(spec.kind)
         self.answers = answers
+        self.unique_ids = False  # whoever writes a file may leave them out
         self.accepts_missing = False  # whether an audit concludes without the answers that are not there
         self.file = file_of(spec)
         self.where = str(self.file)
