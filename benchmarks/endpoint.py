@@ -2,18 +2,21 @@
 
     python benchmarks/endpoint.py llama [--requests 96] [--slots 16] [--tokens 16]
     python benchmarks/endpoint.py memory [--requests 100000]
+    python benchmarks/endpoint.py costs
 
 `llama` starts llama.cpp's server with the weights of builtin:chat and asks it the same kind of questions in turn,
 three times each way: with OpenAI's client in a loop that keeps as many calls in the air as there are slots and
 throws the answers away, and with our engine, which journals, counts and records.
 
 `memory` asks a server that answers at once, in a process of its own, and prints our resident memory on the way.
+`costs` prints the table of docs/endpoints.md: what each audit asks of an endpoint; it sends nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import os
 import statistics
 import subprocess
@@ -30,7 +33,10 @@ from clinometer.models.endpoint.model import EndpointModel
 from clinometer.models.endpoint.sending import Pace
 from clinometer.models.load import load_model
 from clinometer.store import RunFolder, StageKey
-from clinometer.types import Ask, Item, Message, ModelSpec
+from clinometer.types import Ask, AskedAs, Item, Message, ModelSpec, Profile
+from clinometer.workflows import AuditRequest
+from clinometer.workflows.estimate import estimate_audit
+from clinometer.workflows.specs import describe_audit
 
 KEY = StageKey(probe="benchmark", model="m", stage="s")
 SERVER = """
@@ -149,18 +155,35 @@ def memory(requests: int) -> None:
         process.wait()
 
 
+def costs() -> None:
+    """Print requests and tokens of every audit, way of asking and profile, as Markdown."""
+    print("| asked as | audit | profile | requests | tokens in | tokens out, at most |\n|---|---|---|---|---|---|")
+    kinds: tuple[AskedAs, ...] = ("chat", "causal")
+    profiles: tuple[Profile, ...] = ("quick", "standard", "paper")
+    for kind, profile in itertools.product(kinds, profiles):
+        model = ModelSpec(name="openai:m", base_url="http://127.0.0.1:9/v1", kind=kind)
+        planned = describe_audit(
+            [model], probes=None, profile=profile, seed=0, options={}, roles={}, where="costs"
+        )
+        for row in estimate_audit(AuditRequest(spec=planned.spec, folder=Path("never"))):
+            tokens = f"{row.tokens_in:,} | {row.tokens_out:,}" if row.tokens_in else "later | later"
+            print(f"| {kind} | {row.audit}, {row.stage} | {profile} | {row.requests:,} | {tokens} |")
+
+
 def main() -> None:
-    """Run one of the two."""
+    """Run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["llama", "memory"])
+    parser.add_argument("what", choices=["llama", "memory", "costs"])
     parser.add_argument("--requests", type=int, default=0)
     parser.add_argument("--slots", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=16)
     given = parser.parse_args()
     if given.what == "llama":
         compare(given.requests or 96, given.slots, given.tokens)
-    else:
+    elif given.what == "memory":
         memory(given.requests or 100_000)
+    else:
+        costs()
 
 
 if __name__ == "__main__":

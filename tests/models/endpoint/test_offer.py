@@ -41,6 +41,8 @@ class Scripted:
         return Arrived(body={"id": f"id-{len(self.bodies)}", "model": "m-1", "choices": choices}, headers={})
 
     def _choice(self, path, body, number, asked):
+        if "draws" in self.ignores:
+            return {"index": number, "finish_reason": "stop", "message": {"content": "same"}, "text": "same"}
         drift = len(self.bodies) if "seed" in self.ignores or "seed" not in body else body["seed"]
         text = f"text {number} {drift}"
         told = [{"token": f"t{place}", "logprob": -1.0 - place} for place in range(min(asked, self.top))]
@@ -86,6 +88,14 @@ def test_fewer_answers_are_asked_for_until_it_agrees(many):
 def test_what_is_taken_and_ignored_is_not_offered():
     offer, _ = found(ignores=("n", "logprobs", "seed"))
     assert (offer.chat.top, offer.chat.many, offer.chat.seed) == (0, 1, "taken")
+
+
+def test_an_endpoint_that_gives_the_same_text_each_time_cannot_be_sampled():
+    offer, _ = found(many=1, ignores=("draws", "logprobs"))
+    assert (offer.chat.draws, offer.plain.draws) == (False, False)
+    assert capabilities_of(offer) == ("ask",)
+    offer, _ = found(many=1)
+    assert (offer.chat.draws, offer.plain.draws) == (True, True)
 
 
 def test_openai_and_its_reasoning_models():

@@ -171,9 +171,15 @@ def endpoint_info(name: str, *, served: str, where: str, offer: Offer, weights: 
 
 
 def capabilities_of(offer: Offer) -> tuple[str, ...]:
-    """Return what can be asked of an endpoint: what its paths are good for, and no more."""
-    found = ["ask", "answer_word"] * (offer.chat is not None)
-    found += ["next_word", "sample"] * (offer.plain is not None)
+    """Return what can be asked of an endpoint: what its paths are good for, and no more.
+
+    One that gives the same text each time cannot be sampled, and words that it does not tell cannot be drawn.
+    """
+    found: list[str] = []
+    if offer.chat is not None:
+        found += ["ask", *["answer_word"] * (offer.chat.top > 0 or offer.chat.draws)]
+    if offer.plain is not None:
+        found += ["next_word"] * (offer.plain.top > 0 or offer.plain.draws) + ["sample"] * offer.plain.draws
     return (*found, *["log_likelihood", "rescore"] * offer.scores)
 
 

@@ -49,11 +49,13 @@ class Way:
     samplers: Mapping[str, float] = field(default_factory=dict)  # sent with every call, so that nothing is cut off
     temperature: bool = True  # whether it can be set
     thinks: bool = False  # whether it reasons before it answers, for which it needs tokens
+    draws: bool = True  # whether another draw gives another text; some servers take a temperature and ignore it
     unique_ids: bool = False  # whether every answer has an id of its own
 
     def __str__(self) -> str:
         said = [f"log-probabilities {self.top or 'none'}", f"n {self.many}", f"seed {self.seed}", self.limit]
         said += [f"{name}={value:g}" for name, value in sorted(self.samplers.items())]
+        said += ["always the same text"] * (not self.draws)
         said += ["temperature fixed"] * (not self.temperature) + ["reasons first"] * self.thinks
         return ", ".join(said)
 
@@ -128,7 +130,7 @@ class _Explorer:
     async def listed(self) -> dict[str, str]:
         """Return what the list of models says of this one; nothing where there is no list."""
         try:
-            arrived = await self._patiently(lambda: self._transport.get("/models"))
+            arrived = await self._patiently(lambda: self._transport.get("/models"), tries=2)
         except (Fault, ModelError):
             return {}
         rows = arrived.body.get("data")
@@ -162,6 +164,11 @@ class _Explorer:
             repeated = await self._accepted(trial, one=False)
             same = repeated is not None and self._texts(repeated[1]) == texts
             trial = replace(trial, seed="honoured" if same and any(texts) else "taken")
+        if len(set(texts)) == 1:
+            others = [await self._accepted(trial, one=False, seed=seed) for seed in (2, 3)]
+            trial = replace(
+                trial, draws=any(other is not None and self._texts(other[1]) != texts for other in others)
+            )
         return replace(trial, unique_ids=len(set(self._ids)) == len(self._ids) and "" not in self._ids)
 
     async def scores(self) -> bool:
@@ -173,11 +180,11 @@ class _Explorer:
             return False
         return has_prompt_scores(arrived.body, _PROMPTS[PLAIN]["prompt"])
 
-    async def _accepted(self, trial: Way, *, one: bool) -> tuple[Way, Arrived] | None:
+    async def _accepted(self, trial: Way, *, one: bool, seed: int = 1) -> tuple[Way, Arrived] | None:
         """Ask, and ask for less, until the endpoint accepts; return what it accepted, None if nothing."""
         for _ in range(_MOST_TRIES):
             try:
-                arrived = await self._post(trial.path, self._body(trial, one=one))
+                arrived = await self._post(trial.path, self._body(trial, one=one, seed=seed))
             except Refused as refusal:
                 self.last = str(refusal)
                 if refusal.status in _FORBIDDEN:
@@ -196,15 +203,15 @@ class _Explorer:
                 return trial, arrived
         return None
 
-    def _body(self, trial: Way, *, one: bool) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self._model, **_PROMPTS[trial.path], trial.limit: 1 if one else 4}
+    def _body(self, trial: Way, *, one: bool, seed: int) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self._model, **_PROMPTS[trial.path], trial.limit: 1 if one else 8}
         if one and trial.top:
             body |= (
                 {"logprobs": True, "top_logprobs": trial.top} if trial.path == CHAT else {"logprobs": trial.top}
             )
         if not one:
             body |= {"n": trial.many} if trial.many > 1 else {}
-            body |= {"seed": 1} if trial.seed != "refused" else {}
+            body |= {"seed": seed} if trial.seed != "refused" else {}
         if trial.temperature:
             body |= {"temperature": 1.0, "top_p": 1.0}
         return body | dict(trial.samplers)
@@ -222,14 +229,14 @@ class _Explorer:
         self.tokens += used["tokens_in"] + used["tokens_out"]
         return arrived
 
-    async def _patiently(self, send: Callable[[], Awaitable[Arrived]]) -> Arrived:
+    async def _patiently(self, send: Callable[[], Awaitable[Arrived]], *, tries: int = _PATIENCE) -> Arrived:
         """Send until an answer comes: an endpoint that is busy or broken for a moment is still there."""
-        for attempt in range(1, _PATIENCE + 1):
+        for attempt in range(1, tries + 1):
             self.sent += 1
             try:
                 return await send()
             except (Busy, Broken, Malformed) as fault:
-                if attempt == _PATIENCE:
+                if attempt == tries:
                     if isinstance(fault, Malformed):
                         raise
                     raise ModelError(f"{self._where} does not answer: {fault}; is the server running?") from None

@@ -10,7 +10,6 @@ import hashlib
 import importlib.metadata
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 from clinometer.errors import ModelError, RequestError, reason
@@ -79,11 +78,8 @@ class VllmModels:
 
 
 @final
-@dataclass(slots=True, init=False)
 class VllmModel:
     """A causal model on vLLM, which plans its own batches."""
-
-    info: ModelInfo
 
     def __init__(self, spec: ModelSpec, engine: Any, parameters: Any, *, version: str) -> None:
         # vLLM does not say which files it read: name and version stand for the weights
