@@ -41,7 +41,7 @@ def test_a_dry_run_of_a_model_here_estimates_the_time(tmp_path, monkeypatch, cap
         cli.main()
     assert not ended.value.code
     printed = capsys.readouterr().out
-    (line,) = [line for line in printed.splitlines() if line.startswith("counterexamples")]
+    line, _ = [line for line in printed.splitlines() if line.startswith("counterexamples")]
     assert " prompts " in line
     assert " 580 " in line
     assert "about " in line

@@ -169,7 +169,7 @@ class _Completion:
                         concluded[name] = self._conclude(probe, plans[name])
                 waiting = [chain for chain in chains if chain.stages and not chain.waits]
                 if not waiting:
-                    self.pool.finish_written(awaited, self.run.path, self.progress)
+                    self.pool.finish_written(awaited, self.run, self.progress)
                     return tuple(concluded[name] for name in self.probes)
                 label = self._next_model(waiting)
                 for chain in waiting:

@@ -15,6 +15,7 @@ from clinometer.models.load import Providers, check_model, load_model
 from clinometer.models.protocols import Call, Model
 from clinometer.models.providers.answers import AnswersModel
 from clinometer.models.providers.protocol import GivenModels
+from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelInfo
 from clinometer.workflows.plans import all_models, labels_of
 
@@ -107,7 +108,7 @@ class ModelPool:
             )
         return self._workers[label]
 
-    def finish_written(self, awaited: Mapping[str, Sequence[Call]], run: Path, progress: Progress) -> None:
+    def finish_written(self, awaited: Mapping[str, Sequence[Call]], run: RunFolder, progress: Progress) -> None:
         """Say what is wrong with files of answers; where some are missing, write the questions and stop."""
         for label, model in self._loaded.items():
             if not isinstance(model, AnswersModel):
@@ -117,12 +118,12 @@ class ModelPool:
                 progress.note(f"{model.file.name}: {wrong}")
             if len(answers.wrong) > _SHOWN:
                 progress.note(f"{model.file.name}: {len(answers.wrong) - _SHOWN:,} more lines cannot be used")
-            others = answers.not_asked_for()
-            if others and not awaited.get(label):
+            others = [] if awaited.get(label) else answers.not_among(_recorded_ids(run, label))
+            if others:
                 progress.note(f"{model.file.name}: {len(others):,} answers not asked for, such as {others[0]}")
             if calls := awaited.get(label):
                 distinct = {question_id(call): call for call in calls}
-                place = run / QUESTIONS
+                place = run.path / QUESTIONS
                 save_questions(place, distinct.values(), form=answers.form)
                 raise StoppedError(
                     f"{len(distinct):,} answers are missing in {model.file}; the questions are in {place}: add "
@@ -156,6 +157,16 @@ class ModelPool:
             label = next(iter(self._loaded))
             del self._loaded[label]
             self._workers.pop(label, None)
+
+
+def _recorded_ids(run: RunFolder, label: str) -> set[str]:
+    """Return the ids of the recorded answers of a model; those of one request are joined by a bar."""
+    found: set[str] = set()
+    for key in run.stages():
+        if key.model == label and "from_id" in run.column_names(key):
+            for ids in run.table(key, columns=["from_id"])["from_id"].drop_nulls():
+                found |= set(str(ids).split(" | "))
+    return found
 
 
 def _size(info: ModelInfo) -> int:

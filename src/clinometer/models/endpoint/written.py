@@ -75,7 +75,6 @@ class Answers:
 
     found: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)  # "line 3: …"
-    used: set[str] = field(default_factory=set)
     form: Format = "plain"
 
     @classmethod
@@ -96,17 +95,17 @@ class Answers:
         line = self.found.get(name)
         if line is None:
             return None
-        self.used.add(name)
         try:
-            return _batch_reply(call, line) if "custom_id" in line else _plain_reply(call, line)
+            reply = _batch_reply(call, line) if "custom_id" in line else _plain_reply(call, line)
+            return Reply(content=reply.content, source={**reply.source, "id": name})
         except Malformed as error:
             self.wrong.append(f"the answer to {name}: {error}")
             del self.found[name]
             return None
 
-    def not_asked_for(self) -> list[str]:
-        """Return the ids of answers to questions that nobody asked."""
-        return sorted(self.found.keys() - self.used)
+    def not_among(self, recorded: Iterable[str]) -> list[str]:
+        """Return the ids of answers that are not recorded: nobody asked for them."""
+        return sorted(self.found.keys() - set(recorded))
 
     def _take(self, number: int, line: bytes) -> None:
         if not line.strip():
