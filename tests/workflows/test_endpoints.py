@@ -16,7 +16,7 @@ import pytest
 import clinometer
 from clinometer.engine import Limits, Silent
 from clinometer.engine.journal import NAME
-from clinometer.errors import EndpointError, StoppedError
+from clinometer.errors import EndpointError, ModelError, StoppedError
 from clinometer.models.endpoint import transport
 from clinometer.models.endpoint.model import EndpointModel
 from clinometer.models.endpoint.sending import Patience
@@ -174,6 +174,16 @@ def test_a_change_is_reported_when_answers_come_from_the_cache(tmp_path):
         progress = Notes()
         ask(endpoint, tmp_path / "third", cache=tmp_path / "cache", progress=progress)
     assert any("the cache has answers of an endpoint that said it was m, fp-1" in note for note in progress.notes)
+
+
+def test_a_run_of_somebody_else_does_not_lead_to_an_address_that_nobody_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("CLINOMETER_API_URL", raising=False)
+    with serve_endpoint() as endpoint, pytest.raises(StoppedError):
+        ask(endpoint, tmp_path / "run", limits=Limits(requests=20))
+    spec = tmp_path / "run" / "spec.toml"
+    spec.write_text(spec.read_text().replace(endpoint.url, "https://models.example/v1"))
+    with pytest.raises(ModelError, match="say so with --base-url https://models.example/v1"):
+        resume(tmp_path / "run")
 
 
 SCRIPT = """

@@ -28,6 +28,7 @@ from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied
 from clinometer.types import AuditSpec, Findings, Item, ModelInfo
 from clinometer.workflows.checks import (
     FirstQuestions,
+    check_addresses,
     check_capabilities,
     check_place,
     check_roles,
@@ -116,6 +117,7 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     spec = spec_of(run)
     probes = probes_of(spec, given=request.probes)
     check_spec(spec, probes)
+    check_addresses(spec)
     with run.lock():
         for part in run.set_aside_damaged():
             progress.note(f"{part.path}: {part.reason}; set aside, its requests are asked again")

@@ -13,6 +13,7 @@ import polars as pl
 
 from clinometer.engine import WINDOW, Progress
 from clinometer.errors import InputError, ModelError, SpecError
+from clinometer.models.endpoint.address import Address
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan, Probe, Stage
@@ -49,6 +50,17 @@ def check_spec(spec: AuditSpec, probes: Mapping[str, Probe]) -> None:
         if name not in probes:
             get_probe(name)
             raise SpecError(f"there are options for {name!r}, which this audit does not run; add it to the probes")
+
+
+def check_addresses(spec: AuditSpec) -> None:
+    """Raise ModelError for an address elsewhere that only the folder of a run names: it may come from anybody."""
+    for model in all_models(spec):
+        address = Address.of(model.base_url)
+        if model.base_url and not (address.is_here or address.is_openai or address.is_named):
+            raise ModelError(
+                f"this run asks {model.name} at {address.url}, and a run may come from anybody; if that is your "
+                f"endpoint, say so with --base-url {address.url}"
+            )
 
 
 def check_place(folder: Path) -> None:

@@ -79,14 +79,17 @@ class Address:
         """Whether it is on this machine."""
         return self.host in _THIS_MACHINE
 
+    @property
+    def is_named(self) -> bool:
+        """Whether the user named it, on the command line or in the environment."""
+        named = os.environ.get(OTHER_ADDRESS, "")
+        return bool(named) and _origin(Address.of(named).url) == _origin(self.url)
+
     def key(self) -> Key:
         """Return the key for this address from the environment; an empty one where there is none for it."""
         if self.is_openai:
             return Key(os.environ.get(OPENAI_KEY, "").strip())
-        named = os.environ.get(OTHER_ADDRESS, "")
-        if not self.is_here and (not named or _origin(Address.of(named).url) != _origin(self.url)):
-            return Key()
-        return Key(os.environ.get(OTHER_KEY, "").strip())
+        return Key(os.environ.get(OTHER_KEY, "").strip()) if self.is_here or self.is_named else Key()
 
 
 _EXPECTED = "--base-url {}; expected something like http://127.0.0.1:8080/v1"
