@@ -86,6 +86,8 @@ def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
 
     real = journal_module._write_whole
     monkeypatch.setattr(journal_module, "_write_whole", lambda file, line: real(Full(file), line))
+    journal = Journal(tmp_path, run=tmp_path)
     with pytest.raises(DiskFullError, match="resume"):
-        Journal(tmp_path, run=tmp_path).append(*next(iter(REPLIES.items())))
+        journal.append(*next(iter(REPLIES.items())))
+    journal.close()
     assert file.read_bytes() == before
