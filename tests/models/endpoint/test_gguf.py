@@ -8,8 +8,14 @@ import pytest
 
 from clinometer.errors import ModelError
 from clinometer.models.load import capabilities_of, check_model, load_model
-from clinometer.types import Ask, Message, ModelSpec, NextWord
+from clinometer.types import ModelSpec, NextWord, Sample
 from tests.llama_server import gguf_file, needs_llama
+
+
+def with_llama(test):
+    for mark in needs_llama:
+        test = mark(test)
+    return test
 
 
 def test_what_is_not_a_gguf_file_is_refused(tmp_path):
@@ -29,29 +35,32 @@ def test_a_file_that_llama_cannot_load_is_refused(tmp_path):
         capabilities_of(ModelSpec(name=str(tmp_path / "cut.gguf"), kind="chat"))
 
 
-class TestSmolLM2:
-    pytestmark = needs_llama
+@pytest.fixture(scope="module")
+def causal():
+    return load_model(ModelSpec(name=str(gguf_file()), kind="causal"), device="cpu")
 
-    @pytest.fixture(scope="class")
-    def causal(self):
-        return load_model(ModelSpec(name=str(gguf_file()), kind="causal"), device="cpu")
 
-    def test_it_is_asked_as_a_chat_unless_told_otherwise(self, causal):
-        name = str(gguf_file())
-        assert capabilities_of(ModelSpec(name=name)) == ("ask", "answer_word")
-        assert capabilities_of(ModelSpec(name=name, kind="causal")) == ("next_word", "sample")
-        assert causal.info.capabilities == ("next_word", "sample")
-        assert len(causal.info.weights) == 64
-        assert causal.info.told["model"] == gguf_file().name
+@with_llama
+def test_it_is_asked_as_a_chat_unless_told_otherwise(causal):
+    name = str(gguf_file())
+    assert capabilities_of(ModelSpec(name=name)) == ("ask", "answer_word")
+    assert capabilities_of(ModelSpec(name=name, kind="causal")) == ("next_word", "sample")
+    assert causal.info.capabilities == ("next_word", "sample")
+    assert len(causal.info.weights) == 64
+    assert causal.info.told["model"] == gguf_file().name
 
-    def test_next_words_are_those_of_the_same_weights_run_here(self, causal):
-        query = NextWord(text="The capital of France is", words=("Paris", "London"))
-        (there,) = causal.next_word([query])
-        (here,) = load_model(ModelSpec(name="builtin:causal", kind="causal"), device="cpu").next_word([query])
-        assert there.logprobs[0] == pytest.approx(here.logprobs[0], abs=0.3)
-        assert math.exp(there.logprobs[0]) > 0.5
 
-    def test_it_answers(self):
-        chat = load_model(str(gguf_file()), device="cpu")
-        (answer,) = chat.ask([Ask(messages=(Message(role="user", content="Say yes."),), n=2, max_new_tokens=3)])
-        assert len(answer.texts) == 2
+@with_llama
+def test_next_words_are_those_of_the_same_weights_run_here(causal):
+    query = NextWord(text="The capital of France is", words=("Paris", "London"))
+    (there,) = causal.next_word([query])
+    (here,) = load_model(ModelSpec(name="builtin:causal", kind="causal"), device="cpu").next_word([query])
+    assert there.logprobs[0] == pytest.approx(here.logprobs[0], abs=0.3)
+    assert math.exp(there.logprobs[0]) > 0.5
+
+
+@with_llama
+def test_it_continues(causal):
+    (answer,) = causal.sample([Sample(prefix="Once upon a", n=2, max_new_tokens=3)])
+    assert len(answer.texts) == 2
+    assert set(answer.endings) <= {"stop", "length"}

@@ -81,6 +81,7 @@ def test_next_words_agree_with_the_same_weights_run_here(causal):
 def test_the_first_word_of_an_answer_is_read_from_its_probabilities(chat):
     question = Message(role="user", content="Is the sky blue? Answer yes or no.")
     (answer,) = chat.answer_word([AnswerWord(messages=(question,), words=("yes", "no", "supercalifragilistic"))])
-    assert 0.05 < math.exp(answer.logprobs[0]) + math.exp(answer.logprobs[1]) == pytest.approx(answer.covered) <= 1
+    assert answer.covered == pytest.approx(math.exp(answer.logprobs[0]) + math.exp(answer.logprobs[1]))
+    assert 0.01 < answer.covered <= answer.told
     assert math.isnan(answer.logprobs[2])
     assert answer.told > 0.8
