@@ -182,7 +182,7 @@ def test_a_run_of_somebody_else_does_not_lead_to_an_address_that_nobody_named(tm
         ask(endpoint, tmp_path / "run", limits=Limits(requests=20))
     spec = tmp_path / "run" / "spec.toml"
     spec.write_text(spec.read_text().replace(endpoint.url, "https://models.example/v1"))
-    with pytest.raises(ModelError, match="say so with --base-url https://models.example/v1"):
+    with pytest.raises(ModelError, match=r"say so with --base-url https://models\.example/v1"):
         resume(tmp_path / "run")
 
 

@@ -26,10 +26,12 @@ def print_estimate(request: AuditRequest) -> None:
     sent = [row for row in rows if row.sent]
     if sent:
         requests = sum(row.requests for row in sent)
-        given, made = sum(row.tokens_in for row in sent), sum(row.tokens_out for row in sent)
+        asked, answered = sum(row.tokens_in for row in sent), sum(row.tokens_out for row in sent)
         cost = sum(row.cost for row in sent)
         priced = f", cost at most {cost:,.2f}" if cost else ""
-        print(f"\nto endpoints: {requests:,} requests, about {given:,} tokens in, at most {made:,} out{priced}")
+        print(
+            f"\nto endpoints: {requests:,} requests, about {asked:,} tokens in, at most {answered:,} out{priced}"
+        )
         print(
             "Counted for an endpoint that gives one answer to a request; up to 20 more requests find out what it "
             "offers. Where it gives several at once, there are fewer requests; where it tells no "

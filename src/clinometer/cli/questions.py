@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from clinometer.types import AskedAs
+
 
 def questions(
     spec: Annotated[Path, typer.Option(help="The TOML spec of the audit; its models may be empty.")],
@@ -31,7 +33,7 @@ def questions(
         raise SpecError(f"--format {form}: expected plain or openai")
     if as_ not in (None, "chat", "causal"):
         raise SpecError(f"--as {as_}: expected chat or causal")
-    kind = "causal" if as_ == "causal" else "chat" if as_ == "chat" else ""
+    kind: AskedAs = "causal" if as_ == "causal" else "chat" if as_ == "chat" else ""
     written = write_questions(
         QuestionsRequest(
             spec=read_spec(spec), out=out, kind=kind, form="openai" if form == "openai" else "plain", model=model

@@ -12,7 +12,7 @@ from typing import Any, cast
 from clinometer.errors import SpecError, nearest
 from clinometer.models.endpoint.address import trust
 from clinometer.spec import with_folders
-from clinometer.types import AuditSpec, Dtype, ModelSpec
+from clinometer.types import AskedAs, AuditSpec, Dtype, ModelSpec
 
 ADDRESSED = ("openai:",)  # how the names of models behind an address begin
 
@@ -96,7 +96,7 @@ def with_answers(spec: AuditSpec, written: Sequence[str]) -> AuditSpec:
     """Return the spec with files of answers in place of its models, asked in the way that the spec says."""
     if not written:
         return spec
-    kind = next((model.kind for model in spec.models), "")
+    kind: AskedAs = next((model.kind for model in spec.models), "")
     named = [parse_alias(each)[1] for each in written]
     models = tuple(ModelSpec(name=name, alias=alias, kind=kind) for alias, name in named)
     return with_folders(replace(spec, models=models), base=Path.cwd())

@@ -83,7 +83,7 @@ def _encode(answer: Answer, source: Source) -> bytes:
 
 def _decode(text: bytes, cls: type[Any]) -> tuple[Answer, Source]:
     values = [tuple(value) if isinstance(value, list) else value for value in json.loads(text)]
-    source = values.pop() if isinstance(values[-1], dict) else {}
+    source: Source = values.pop() if isinstance(values[-1], dict) else {}  # type: ignore[assignment]
     names = [field.name for field in dataclasses.fields(cls)]
     # an older release may have known fewer fields: those added since have defaults
     answer: Answer = cls(**dict(zip(names, values, strict=False)))

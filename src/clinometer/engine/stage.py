@@ -107,16 +107,16 @@ def run_stage(
         if first is None:
             recorder.journal.replace({})  # all of it is recorded
             return
-        windows = itertools.chain([first], windows)
+        wanted = itertools.chain([first], windows)
         if cache is not None:
-            for window in windows:
+            for window in wanted:
                 # one window at a time: what the next one finds in the cache must not depend on the device's speed
                 _complete_with_cache(window, cache, worker=worker, recorder=recorder, told=identity.told)
         elif isinstance(worker().model, CanSend):
-            _ask_endpoint(windows, worker(), recorder=recorder)
+            _ask_endpoint(wanted, worker(), recorder=recorder)
         else:
             # one stream: a device gets the first batches of a window before it has finished the window before
-            asked = (batch for window in windows for batch in _planned(window, worker()))
+            asked = (batch for window in wanted for batch in _planned(window, worker()))
             for batch, answers in _answered(asked, worker):
                 recorder.record(batch.window, batch.keys, answers)
 

@@ -19,8 +19,9 @@ from clinometer.models.endpoint.reading import has_prompt_scores, read_choices, 
 from clinometer.models.endpoint.transport import Arrived, Transport
 from clinometer.types import AskedAs
 
-CHAT, PLAIN = "/chat/completions", "/completions"
 Path = Literal["/chat/completions", "/completions"]
+CHAT: Path = "/chat/completions"
+PLAIN: Path = "/completions"
 
 _TOPS = (1000, 100, 20, 5, 0)  # llama.cpp gives any number, many servers 20, OpenAI 20 in a chat and 5 otherwise
 _MANY = (16, 8, 4, 2, 1)  # llama.cpp gives as many as it has slots

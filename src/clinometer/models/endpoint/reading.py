@@ -39,7 +39,7 @@ class Choice:
 def read_reply(call: Call, body: Mapping[str, Any], headers: Mapping[str, str]) -> Reply:
     """Keep of an answer what the call is for; raise Malformed where that is not there."""
     names, counts = who_answered(body, headers)
-    source = {**names, **counts}
+    source: dict[str, str | int] = {**names, **counts}
     if call.reads == "score":
         return Reply(content=read_score(body, str(call.body["prompt"]), span=call.span), source=source)
     choices = read_choices(body, expected=int(call.body.get("n", 1)))

@@ -32,7 +32,7 @@ class Patience:
 
     def wait(self, attempt: int, rng: random.Random) -> float:
         """Return how long to wait after an attempt, counted from 1."""
-        return min(self.longest, self.first * 2 ** min(attempt - 1, 30)) * rng.uniform(0.5, 1.5)
+        return min(self.longest, self.first * 2.0 ** min(attempt - 1, 30)) * rng.uniform(0.5, 1.5)
 
 
 class Meter(Protocol):

@@ -138,7 +138,7 @@ async def _limit_body(response: httpx2.Response) -> None:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise httpx2.ReadError("a compressed body, which was not asked for")
 
-    class Limited(httpx2.AsyncByteStream):
+    class Limited(httpx2.AsyncByteStream):  # type: ignore[misc]
         def __init__(self, stream: Any) -> None:
             self._stream = stream
 

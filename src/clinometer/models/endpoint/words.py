@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,11 +34,12 @@ def first_word(query: AnswerWord, contents: Contents) -> WordAnswer:
     if drawn is not None:
         shares = _shares([word.casefold() for word in drawn])
         return _chosen(query, shares, told=1.0, draws=len(drawn), fold=True)
-    mass: Counter[str] = Counter()
+    mass: defaultdict[str, float] = defaultdict(float)
     for token, logprob in contents[0]["top"]:
         if word := str(token).strip().strip(_MARKS).casefold():
             mass[word] += math.exp(float(logprob))
-    logprobs = {word: math.log(each) for word, each in mass.most_common() if each > 0}
+    ranked = sorted(mass.items(), key=lambda pair: -pair[1])
+    logprobs = {word: math.log(each) for word, each in ranked if each > 0}
     return _chosen(query, logprobs, told=float(contents[0]["told"]), draws=0, fold=True)
 
 

@@ -38,16 +38,10 @@ def question_id(call: Call) -> str:
 def question_line(call: Call, *, form: Format, model: str) -> str:
     """Write a question as a line of a file, without its line break."""
     if form == "openai":
-        body = {**call.body, "model": model}
-        line: dict[str, Any] = {
-            "custom_id": question_id(call),
-            "method": "POST",
-            "url": f"/v1{call.path}",
-            "body": body,
-        }
-        return json.dumps(line, ensure_ascii=False)
+        batch = {"custom_id": question_id(call), "method": "POST", "url": f"/v1{call.path}"}
+        return json.dumps({**batch, "body": {**call.body, "model": model}}, ensure_ascii=False)
     body = dict(call.body)
-    asked = {name: body[name] for name in ("messages", "prompt") if name in body}
+    asked: dict[str, Any] = {name: body[name] for name in ("messages", "prompt") if name in body}
     line: dict[str, Any] = {"id": question_id(call), **asked, "n": body.get("n", 1)}
     line |= {name: body[name] for name in ("max_tokens", "temperature", "seed") if name in body}
     if call.reads == "words":
