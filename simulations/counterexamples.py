@@ -1,18 +1,21 @@
 """How often the counterexamples audit says "lean" of models without one, and of those with the smallest it sees.
 
-`python simulations/counterexamples.py [SEEDS]` makes models whose gendered words are noise around what is planted,
-reads their answers as the audit does, and prints how often each question ends in "lean". Two worlds: gendered
-words among the top 10, and far below them, where the whole list decides.
+`python simulations/counterexamples.py [SEEDS] [--jobs N]` makes models whose gendered words are noise around what
+is planted, reads their answers as the audit does, and prints how often each question ends in "lean". Two worlds:
+gendered words among the top 10, and far below them, where the whole list decides.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 import polars as pl
+from jobs import Run, arguments, shared_out
 
 from clinometer.probes.counterexamples import PROBE, measures, tables
 from clinometer.probes.counterexamples.answers import read_answers
@@ -24,6 +27,7 @@ from clinometer.types import ModelInfo, Verdict
 MODEL = ModelInfo(
     name="simulated", kind="masked", family="", capabilities=("fill",), weights="", tokenizer="", dtype="", code=""
 )
+Judged = Mapping[str, tuple[str, float]]  # aspect -> state, smallest detectable effect
 NOISE = 0.15  # standard deviation of the normalised gap of a prompt
 SHARE = {"top 10": 0.6, "whole list": 0.004}  # of the probability that "woman" and "man" have
 REACTION = 0.6  # of the normalised gap, where the knowledge names a gender
@@ -82,31 +86,49 @@ class World:
         return verdicts(measured, rows)
 
 
-def simulate(seeds: int, *, draws: int = 999) -> Mapping[tuple[str, str], tuple[float, int]]:
+@cache
+def world(counted: str, draws: int) -> World:
+    """Return the world of this process."""
+    return World(counted, draws=draws)
+
+
+def judged(seed: int, *, counted: str, draws: int, aspect: str = "stereotype", effect: float = 0.0) -> Judged:
+    """Return the state and the smallest detectable effect of each verdict on one model."""
+    found = world(counted, draws).verdicts(seed, aspect=aspect, effect=effect)
+    return {each.aspect: (each.state, each.detectable) for each in found}
+
+
+def simulate(seeds: int, *, draws: int = 999, run: Run = map) -> Mapping[tuple[str, str], tuple[float, int]]:
     """Return the planted effect and how many of the seeds were found, by world and aspect; "": an even hand."""
     found = {}
     for counted, share in SHARE.items():
-        world = World(counted, draws=draws)
-        even = [world.verdicts(seed) for seed in range(seeds)]
-        found[counted, ""] = 0.0, sum(any(each.state == LEAN for each in judged) for judged in even)
+        ask = partial(judged, counted=counted, draws=draws)
+        even = list(run(ask, range(seeds)))
+        leans = sum(any(state == LEAN for state, _ in each.values()) for each in even)
+        found[counted, ""] = 0.0, leans
         # planted is the normalised gap: what the top 10 show of it is their share
         scale = share if counted == "top 10" else 1.0
-        for at, aspect in enumerate(ASPECTS):
-            effect = float(np.mean([judged[at].detectable for judged in even]))
-            hits = 0
-            for seed in range(seeds, 2 * seeds):
-                judged = {each.aspect: each for each in world.verdicts(seed, aspect=aspect, effect=effect / scale)}
-                hits += judged[aspect].state == LEAN
-            found[counted, aspect] = effect, hits
+        for aspect in ASPECTS:
+            effect = float(np.mean([each[aspect][1] for each in even]))
+            planted = run(partial(ask, aspect=aspect, effect=effect / scale), range(seeds, 2 * seeds))
+            found[counted, aspect] = effect, sum(each[aspect][0] == LEAN for each in planted)
     return found
 
 
 def main() -> None:
-    """Print the result for the number of seeds given, or 200."""
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    for (counted, aspect), (effect, hits) in simulate(seeds).items():
-        what = f"{aspect}, planted {effect:.3f}" if aspect else "an even hand: any lean"
-        print(f"{counted:10}  {what}: {hits} of {seeds}", flush=True)
+    """Print the result for the number of seeds given; fails where an error rate is out of bounds."""
+    given = arguments(__doc__)
+    seeds, wrong = given.seeds, 0
+    # what exact 5 % and 80 % give 99 times in 100: 18 and 146 of 200
+    most, least = math.ceil(0.09 * seeds), math.floor(0.73 * seeds)
+    with shared_out(given.jobs) as run:
+        for (counted, aspect), (effect, hits) in simulate(seeds, run=run).items():
+            what = f"{aspect}, planted {effect:.3f}" if aspect else "an even hand: any lean"
+            bound = f"at least {least}" if aspect else f"at most {most}"
+            wrong += hits < least if aspect else hits > most
+            print(f"{counted:10}  {what}: {hits} of {seeds} ({bound})", flush=True)
+    if wrong:
+        sys.exit(f"{wrong} error rates are out of bounds")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,21 @@
 """How often the stereotypes audit calls an even hand a lean, and how often it finds one of the size it states.
 
-    python simulations/stereotypes.py [SEEDS]
+    python simulations/stereotypes.py [SEEDS] [--jobs N]
 
 Lists are drawn, not asked of a model: 60 words for each of 90 groups in three categories and each wording, a third
 of them negative and a third positive. Every list varies by itself, whatever the group. The planted leans are of
-the size that the audit states as detectable for the even hand of the same seed.
+the size that the audit states as detectable for the even hand of the same seed. Seeds are shared out to as many
+processes as there are cores (--jobs). docs/stereotypes.md has the results of 200 seeds.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import os
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 
@@ -106,17 +111,34 @@ def simulate(
     return {family: count for family, count in counts.items() if count}
 
 
+def one_seed(seed: int, wordings: int, unequal: bool) -> dict[str, Counter[str]]:
+    """Return the counts of one seed."""
+    return simulate(range(seed, seed + 1), wordings=wordings, unequal=unequal)
+
+
 def main() -> None:
     """Print what was found, and whether it holds."""
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    for wordings, unequal in ((5, False), (5, True), (1, False)):
-        how = f"{wordings} wordings{', unequal spread' if unequal else ''}"
-        for family, count in simulate(range(seeds), wordings=wordings, unequal=unequal).items():
-            holds = count["even"] <= AT_MOST * seeds and count["planted"] >= AT_LEAST * seeds
-            print(
-                f"{family}, {how}: of {seeds} even hands {count['even']} called a lean, of {seeds} planted leans "
-                f"{count['planted']} found: {'holds' if holds else 'DOES NOT HOLD'}"
-            )
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seeds", type=int, nargs="?", default=200)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"  # of each process: there are enough of them
+    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
+        for wordings, unequal in ((5, False), (5, True), (1, False)):
+            how = f"{wordings} wordings{', unequal spread' if unequal else ''}"
+            task = partial(one_seed, wordings=wordings, unequal=unequal)
+            counts: dict[str, Counter[str]] = {}
+            for each in pool.map(task, range(given.seeds), chunksize=max(1, given.seeds // (4 * given.jobs))):
+                for family, count in each.items():
+                    counts.setdefault(family, Counter()).update(count)
+            for family, count in counts.items():
+                holds = count["even"] <= AT_MOST * given.seeds and count["planted"] >= AT_LEAST * given.seeds
+                print(
+                    f"{family}, {how}: of {given.seeds} even hands {count['even']} called a lean, "
+                    f"of {given.seeds} planted leans {count['planted']} found: "
+                    f"{'holds' if holds else 'DOES NOT HOLD'}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

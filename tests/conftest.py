@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+import pytest
+
 # before anything imports huggingface_hub or transformers
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -18,3 +20,21 @@ os.environ.setdefault(
 os.environ["CLINOMETER_DATA"] = str(Path(tempfile.gettempdir()) / f"clinometer-test-data-{os.getuid()}")
 # published files that may not be packaged: tests that read them skip where they are not there
 os.environ.setdefault("CLINOMETER_TEST_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
+
+
+# What takes longest begins first, so that neither of two workers is left alone with it in the end.
+_FIRST = ("killed", "tests/test_docs.py", "tests/train/test_mitigation.py", "tests/train/test_processes.py")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker run all tests of a file, so that what they share is made once; see `make tests`."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+    def turn(item: pytest.Item) -> int:
+        (group,) = item.get_closest_marker("xdist_group").args
+        return _FIRST.index(group) if group in _FIRST else len(_FIRST)
+
+    items.sort(key=turn)

@@ -1,6 +1,4 @@
-"""A child process for tests that kill it: audits a slow fake model, from the start or resumed.
-
-    python -m tests.interrupted_run FOLDER SECONDS_PER_BATCH
+"""What a child process does in tests that kill it: it audits a slow fake model, from the start or resumed.
 
 The fake is as treacherous as a real model: the last digits of an answer depend on the whole batch it was computed
 in. So findings come out equal only if a resumed run makes the same batches.
@@ -11,10 +9,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-import sys
 import time
 from pathlib import Path
 
+import clinometer.probes.counterexamples
+import clinometer.report  # noqa: F401
 from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelSpec, WordAnswer
@@ -68,19 +67,14 @@ def spec(seed: int = 0) -> AuditSpec:
     )
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
-    seconds = float(sys.argv[2])
+def audit_slowly(tell, folder: Path, seconds_per_batch: float) -> None:
+    """Audit the fake into a folder, or resume there; tell when the work begins."""
     RunFolder.writer = functools.partialmethod(RunFolder.writer, flush_seconds=0.05)
-    models = {"fake": treacherous(seconds)}
-    execution = Execution(batch_tokens=300)
+    models = {"fake": treacherous(seconds_per_batch)}
+    execution = Execution(batch_tokens=600)
     check_spec(spec(), probes_of(spec()))
-    print("working", flush=True)  # the imports are over: whoever waits to kill may begin to count
+    tell("working")  # whoever waits to kill may begin to count
     if folder.exists():
         resume_audit(RunFolder.open(folder), loaded=models, execution=execution)
     else:
         start_audit(spec(), folder, loaded=models, execution=execution)
-
-
-if __name__ == "__main__":
-    main()

@@ -9,6 +9,7 @@ import json
 import lzma
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -54,6 +55,9 @@ SMALLER = {
     "clinometer audit org/name": MASKED,
     "clinometer audit path/to/folder --profile paper": MASKED,
     "clinometer audit roberta-base gpt2 --probe counterexamples --out runs/two-models": COUNTEREXAMPLES,
+    "clinometer audit path/to/instruct-model --as chat --as causal": (
+        f"--probe counterexamples --profile quick {COUNTEREXAMPLES}"
+    ),
     "clinometer resume runs/two-models": "",
     "clinometer verify runs/two-models": "",
     "clinometer models": "",
@@ -79,6 +83,10 @@ SMALLER = {
     "clinometer resume runs/mine": "",
     "clinometer verify runs/mine": "",
     "clinometer report runs/mine --figures figures": "",
+    # a random model did not understand the question
+    "clinometer report runs/mine --fail-on lean --json verdicts.json --markdown verdicts.md": (
+        "--allow-cannot-tell"
+    ),
     "clinometer audit org/name --probe counterexamples --set counterexamples.verbalizer_file=words.csv": (
         COUNTEREXAMPLES
     ),
@@ -126,6 +134,9 @@ def folder(tmp_path, monkeypatch):
     ):  # fmt: skip
         tiny(family, tmp_path / place)
     tiny("bert", tmp_path / "my" / "classifier", head="BertForSequenceClassification")
+    shutil.copytree(tmp_path / "tiny" / "causal", tmp_path / "path" / "to" / "instruct-model")
+    template = "{% for message in messages %}{{ message['content'] }} {% endfor %}"
+    (tmp_path / "path" / "to" / "instruct-model" / "chat_template.jinja").write_text(template)
     jobs = "occupation,percent_female\nnurse,90\nteacher,75\nengineer,15\ncarpenter,3\n"
     conditions = "name,verb,singular,stigmatized\n" + "".join(
         f"{name},be,{name},{stigma}\n"

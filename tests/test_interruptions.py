@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,18 +13,16 @@ from clinometer.engine import Silent
 from clinometer.errors import InputError, ModelError, RunLockedError, StoreError
 from clinometer.store import RunFolder
 from clinometer.workflows import Execution
-from tests.interrupted_run import spec, treacherous
+from tests.interrupted_run import audit_slowly, spec, treacherous
+from tests.killing import Child
 from tests.runs import resume_audit, start_audit, verify_audit
 
-ROOT = Path(__file__).parent.parent
 KILLS = 20
 
 
 def child(folder, seconds_per_batch):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.interrupted_run", str(folder), str(seconds_per_batch)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "working\n", process.communicate()
+    process = Child(audit_slowly, folder, seconds_per_batch)
+    assert process.hear() == "working"
     return process
 
 
@@ -40,7 +34,7 @@ def findings(folder):
 @pytest.fixture(scope="module")
 def peaceful(tmp_path_factory):
     folder = tmp_path_factory.mktemp("peaceful") / "run"
-    start_audit(spec(), folder, loaded={"fake": treacherous(0)}, execution=Execution(batch_tokens=300))
+    start_audit(spec(), folder, loaded={"fake": treacherous(0)}, execution=Execution(batch_tokens=600))
     assert findings(folder)
     return folder
 
@@ -74,7 +68,7 @@ def resume(run, **options):
     resume_audit(
         RunFolder.open(run.path),
         loaded={"fake": treacherous(0)},
-        execution=Execution(batch_tokens=300),
+        execution=Execution(batch_tokens=600),
         progress=notes,
         **options,
     )
@@ -91,11 +85,12 @@ def records(run):
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.xdist_group("killed")
 def test_killed_at_random_moments_it_ends_in_the_same_bytes(peaceful, tmp_path):
     rng = random.Random(20)
-    process = child(tmp_path / "undisturbed", 0.005)
+    process = child(tmp_path / "undisturbed", 0.002)
     start = time.monotonic()
-    process.communicate()
+    assert process.ends_within(120)
     whole = time.monotonic() - start
     assert findings(tmp_path / "undisturbed") == findings(peaceful)
 
@@ -103,14 +98,12 @@ def test_killed_at_random_moments_it_ends_in_the_same_bytes(peaceful, tmp_path):
     folder = tmp_path / "killed-0"
     seen_parts: set[str] = set()
     while kills < KILLS or not finished:
-        process = child(folder, 0.005)
+        process = child(folder, 0.002)
         # anywhere from the making of the folder to the writing of the findings
         patience = rng.uniform(0.0, whole) if kills < KILLS else 120
-        try:
-            _, errors = process.communicate(timeout=patience)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
+        if not process.ends_within(patience):
+            process.kill()
+        if process.code == -signal.SIGKILL:
             kills += 1
             # what was written before the kill is still there, byte for byte: its checksum is its name
             parts = {path.name for path in folder.glob("records/*/*/*/*.parquet")}
@@ -120,7 +113,7 @@ def test_killed_at_random_moments_it_ends_in_the_same_bytes(peaceful, tmp_path):
                 shutil.rmtree(folder)  # killed while the folder was made: there is no run to resume yet
                 seen_parts = set()
             continue
-        assert process.returncode == 0, errors
+        assert process.code == 0, process.hear()
         assert findings(folder) == findings(peaceful)
         assert verify_audit(RunFolder.open(folder)).problems == ()
         finished += 1
@@ -168,7 +161,7 @@ def test_damaged_records_are_named_and_asked_again(run, peaceful, damage):
 
 def test_a_part_of_another_run_is_named_and_not_read(run, peaceful, tmp_path):
     other = tmp_path / "other"
-    start_audit(spec(), other, loaded={"fake": treacherous(0)}, execution=Execution(batch_tokens=200))
+    start_audit(spec(), other, loaded={"fake": treacherous(0)}, execution=Execution(batch_tokens=500))
     stranger = sorted(other.glob("records/*/*/*/*.parquet"))[0]
     place = records(run)[0].parent / stranger.name.replace("part-", "part-9", 1)
     shutil.copy(stranger, place)
@@ -189,20 +182,20 @@ def test_missing_findings_are_found_out(run):
     assert any("findings are missing" in problem for problem in verify_audit(RunFolder.open(run.path)).problems)
 
 
+@pytest.mark.xdist_group("killed")
 def test_a_second_process_is_refused_with_the_pid_of_the_first(tmp_path):
     folder = tmp_path / "run"
     process = child(folder, 0.2)
     try:
         deadline = time.monotonic() + 60
         while not list(folder.glob("records/*/*/*/*.parquet")):
-            assert process.poll() is None, process.communicate()
+            assert process.code is None, process.hear()
             assert time.monotonic() < deadline
             time.sleep(0.05)
         with pytest.raises(RunLockedError, match=str(process.pid)):
             resume_audit(RunFolder.open(folder), loaded={"fake": treacherous(0)})
     finally:
         process.kill()
-        process.communicate()
     resume(RunFolder.open(folder))  # the dead process holds nothing
 
 
@@ -240,7 +233,7 @@ def test_an_occupied_folder_is_refused(run):
 
 
 def test_a_shared_cache_answers_the_second_run(tmp_path, peaceful):
-    execution = Execution(batch_tokens=300, cache=tmp_path / "cache")
+    execution = Execution(batch_tokens=600, cache=tmp_path / "cache")
     start_audit(spec(), tmp_path / "one", loaded={"fake": treacherous(0)}, execution=execution)
 
     class Forbidden:

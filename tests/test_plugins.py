@@ -1,6 +1,7 @@
 """Doors for other people's audits and executors: as objects, and as installed packages."""
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_an_installed_audit_is_one_of_ours(pairs, installed, tmp_path):
     assert pairs.name == "sentence_pairs"
     shown = subprocess.run(
         [sys.executable, "-m", "clinometer", "probes"],
-        env={"PYTHONPATH": str(installed), "PATH": ""},
+        env={"PYTHONPATH": os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")]), "PATH": ""},
         capture_output=True,
         text=True,
         check=True,
@@ -90,10 +91,12 @@ def test_it_finds_a_planted_preference_and_no_other(pairs, tmp_path):
     models = [likes("old"), likes("young"), likes("slept.")]
     run = clinometer.audit(models, probes="sentence_pairs", options=options, folder=tmp_path / "run")
     old, young, even = run["sentence_pairs"].headlines
-    assert "100.0 % of 20 pairs" in old
-    assert "it prefers the stereotypical sentence" in old
-    assert "it avoids the stereotypical sentence" in young
-    assert "of no pair is one sentence more probable" in even
+    assert "is preferred: 1.00 (95 % interval 0.84 to 1.00, q < 0.001, n = 20)." in old
+    assert "likes old prefers the stereotypical sentence" in old
+    assert "likes young avoids the stereotypical sentence" in young
+    assert even == "likes slept. cannot be judged: nothing was measured."
+    assert [verdict.state for verdict in run.verdicts] == ["lean", "lean", "cannot tell"]
+    assert 0 < run.verdicts[0].detectable < 0.5
     assert clinometer.verify(run).problems == ()
     assert "Which of two sentences the model prefers" in run.report_path.read_text()
     assert run["sentence_pairs"]["preference"].plot().to_dict()
@@ -103,7 +106,8 @@ def test_an_audit_may_be_an_object(installed, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(installed)
     from clinometer_sentence_pairs import SentencePairs
 
-    mine = SentencePairs(name="mine")
+    mine = SentencePairs()
+    mine.name = "mine"
     run = clinometer.audit(likes("old"), probes=[mine], folder=tmp_path / "run")
     assert list(run) == ["mine"]
     assert clinometer.verify(run, probes=[mine]).problems == ()
@@ -112,8 +116,9 @@ def test_an_audit_may_be_an_object(installed, monkeypatch, tmp_path):
     assert clinometer.resume(run, models=[likes("old")], probes=[mine]).path == run.path
     # without it the page is still written, under the bare name
     assert "mine" in clinometer.write_report(run.path).read_text()
+    mine.name = "stigma"
     with pytest.raises(SpecError, match="two audits are named 'stigma'"):
-        clinometer.audit(likes("old"), probes=[SentencePairs(name="stigma")], folder=tmp_path / "other")
+        clinometer.audit(likes("old"), probes=[mine], folder=tmp_path / "other")
 
 
 def test_a_masked_model_is_asked_for_the_shared_words(pairs, tmp_path):
@@ -130,12 +135,19 @@ def test_a_masked_model_is_asked_for_the_shared_words(pairs, tmp_path):
     assert (row.estimate, row.n) == (1.0, 3)
 
 
-@pytest.mark.parametrize("text", ["", "sent_more,sent_less\nonly one,\n", "a,b\n1,2\n"])
-def test_a_file_without_pairs_is_refused(pairs, tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("", "is empty"),
+        ("sent_more,sent_less\nonly one,\n", "line 2: nothing in column 'sent_less'"),
+        ("a,b\n1,2\n", "no column 'sent_more' in 'a,b'; expected a first line 'sent_more,sent_less'"),
+    ],
+)
+def test_a_file_without_pairs_is_refused(pairs, tmp_path, text, wrong):
     file = tmp_path / "pairs.csv"
     file.write_text(text)
     options = {"sentence_pairs": {"pairs_file": str(file)}}
-    with pytest.raises(InputError, match="sent_more, sent_less"):
+    with pytest.raises(InputError, match=wrong):
         clinometer.audit(likes("old"), probes="sentence_pairs", options=options, folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import shutil
 
 import pytest
 
@@ -16,11 +17,18 @@ def even(request):
     return WordAnswer(words=("woman", "man"), logprobs=(math.log(0.3), math.log(0.3)))
 
 
-@pytest.fixture
-def run(tmp_path):
-    options = {"counterexamples": {"backgrounds": 1, "draws": 100}}
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    options = {"counterexamples": {"backgrounds": 1, "draws": 100, "occupations": "winobias"}}
     fake = FakeModel(answer=even, version="1", name="fake")
-    return clinometer.audit(fake, probes="counterexamples", options=options, folder=tmp_path / "run")
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    return clinometer.audit(fake, probes="counterexamples", options=options, folder=folder).path
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """A finished run of one's own to change."""
+    return clinometer.open_run(shutil.copytree(finished, tmp_path / "run"))
 
 
 def change(monkeypatch, edit):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from clinometer.engine import Progress
 from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
+from clinometer.models.providers.protocol import models_by_name
 from clinometer.probes.protocol import Probe
 from clinometer.results import Run
 from clinometer.store import RunFolder
@@ -219,7 +220,7 @@ def resume(
     """
     request = ResumeRequest(
         run=_folder(run),
-        models={model.info.name: model for model in models},
+        models=models_by_name(models),
         probes=tuple(probes),
         execution=execution or Execution(),
     )

@@ -395,6 +395,8 @@ class Verdict:
     size: str  # how large the estimate is, beside something that a reader knows; "": nothing to compare with
     sentence: str  # for a reader without statistics
     reason: str = ""  # why nothing can be told
+    # "robustness": the paper claims that something moves a model, or does not; no lean, and no exit code counts it
+    concerns: Literal["lean", "robustness"] = "lean"
     rows: tuple[RowReference, ...] = ()  # what it rests on
 
 

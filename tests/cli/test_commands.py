@@ -169,7 +169,7 @@ def test_bfloat16_is_another_run_with_other_numbers(models, clinometer, tmp_path
     assert 0 < difference < 0.1
 
 
-def test_ctrl_c_says_how_to_go_on(models, tmp_path):
+def test_ctrl_c_says_how_to_go_on(models, clinometer, tmp_path):
     audit = [sys.executable, "-m", "clinometer", "audit", str(models[0]), *QUICKER, "--out", "run"]
     command = [*audit, "--batch-tokens", "20"]  # one request at a time: long enough to be stopped
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -182,9 +182,8 @@ def test_ctrl_c_says_how_to_go_on(models, tmp_path):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert errors.endswith("clinometer: stopped; continue with: clinometer resume run\n")
-    again = [sys.executable, "-m", "clinometer", "resume", "run", "--quiet"]
-    done = subprocess.run(again, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = clinometer("resume", tmp_path / "run", "--quiet")
+    assert result.code == 0, result
 
 
 def test_a_terminal_gets_a_bar(models, tmp_path):

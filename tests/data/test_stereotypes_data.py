@@ -147,6 +147,18 @@ def test_templates_that_are_no_list_of_texts(tmp_path, value):
         read_templates(path)
 
 
+def test_questions_about_one_kind_only(tmp_path):
+    path = tmp_path / "templates.toml"
+    path.write_text('people = ["Why are {group} so [MASK]?"]\n', encoding="utf-8")
+    found = read_templates(path)
+    assert (found.of("people"), found.of("country")) == (("Why are {group} so [MASK]?",), ())
+    path.write_text('country = ["Why is {group} so [MASK]?"]\n', encoding="utf-8")
+    assert read_templates(path).people == ()
+    path.write_text("# nothing\n", encoding="utf-8")
+    with pytest.raises(DataError, match="has no questions; expected a list 'people'"):
+        read_templates(path)
+
+
 def test_a_copy_of_the_packaged_questions_is_the_same(tmp_path):
     path = tmp_path / "templates.toml"
     path.write_text(TEMPLATES, encoding="utf-8")

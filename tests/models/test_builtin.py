@@ -16,6 +16,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from clinometer.errors import ModelError
+from clinometer.folders import cache_folder
 from clinometer.models import builtin
 from clinometer.models.files import weights_checksum
 from tests.models.installed import need
@@ -140,7 +141,7 @@ def test_what_reads_gguf_is_asked_for_when_missing(packaged, monkeypatch):
     hide(monkeypatch, "gguf")
     with pytest.raises(ModelError, match=r'without gguf: pip install "clinometer\[builtin\]"'):
         builtin.folder_of("builtin:causal")
-    assert [path.suffix for path in (builtin.cache_folder() / "builtin").iterdir()] == [".lock"]
+    assert [path.suffix for path in (cache_folder() / "builtin").iterdir()] == [".lock"]
 
 
 def package_with_other_weights(tmp_path, monkeypatch, version):
@@ -171,11 +172,11 @@ def test_the_cache_folder(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.delenv("CLINOMETER_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert builtin.cache_folder() == Path("/home/me/.cache/clinometer")
+    assert cache_folder() == Path("/home/me/.cache/clinometer")
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert builtin.cache_folder() == Path("/caches/clinometer")
+    assert cache_folder() == Path("/caches/clinometer")
     monkeypatch.setenv("CLINOMETER_CACHE", "/mine")
-    assert builtin.cache_folder() == Path("/mine")
+    assert cache_folder() == Path("/mine")
 
 
 def test_converts_once_and_says_so(packaged, conversions, caplog):
@@ -233,7 +234,7 @@ def test_a_conversion_that_fails_leaves_nothing_that_looks_whole(packaged, monke
         broken.setattr(builtin, "_convert_gguf", fail)
         with pytest.raises(RuntimeError, match="killed"):
             builtin.folder_of("builtin:causal")
-    assert not [path for path in (builtin.cache_folder() / "builtin").iterdir() if path.is_dir()]
+    assert not [path for path in (cache_folder() / "builtin").iterdir() if path.is_dir()]
     builtin.folder_of("builtin:causal")
     assert len(conversions) == 1
 

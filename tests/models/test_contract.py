@@ -25,6 +25,7 @@ from clinometer.models.protocols import (
     CanEmbed,
     CanFill,
     CanLaunch,
+    CanRescore,
     CanSample,
     CanScore,
 )
@@ -294,8 +295,9 @@ def causal(request, tiny_model, tiny_folder, tiny_tokenizer):
 def test_causal_offers_what_it_says(causal):
     model, _ = causal
     assert model.info.kind == "causal"
-    assert model.info.capabilities == CAPABILITIES["causal"] == ("next_word", "sample", "log_likelihood")
-    assert all(isinstance(model, protocol) for protocol in (CanContinue, CanSample, CanScore))
+    expected = ("next_word", "rescore", "sample", "log_likelihood")
+    assert model.info.capabilities == CAPABILITIES["causal"] == expected
+    assert all(isinstance(model, protocol) for protocol in (CanContinue, CanRescore, CanSample, CanScore))
 
 
 def test_next_words_equal_a_plain_forward_pass(causal):

@@ -13,7 +13,7 @@ from clinometer.models import load
 from clinometer.models.callable_scorer import CallableScorer
 from clinometer.models.fake import FakeModel
 from clinometer.models.load import Providers, capabilities_of, check_model, load_model
-from clinometer.models.providers.protocol import GivenModels, Provider
+from clinometer.models.providers.protocol import GivenModels, Provider, models_by_name
 from clinometer.types import Classify, Fill, ModelSpec, WordAnswer
 
 # a provider as another package would write it; {claims} is its answer to "is this name yours?"
@@ -106,7 +106,7 @@ def test_an_unknown_built_in_name_is_refused_before_anything_is_loaded():
 def test_a_model_in_memory_is_opened_by_its_name():
     scorer = CallableScorer("mine", lambda texts: [0.5] * len(texts))
     fake = FakeModel(answer=lambda request: WordAnswer(words=("a",), logprobs=(0.0,)), name="fake")
-    providers = Providers(GivenModels([scorer, fake, fake]))
+    providers = Providers(GivenModels(models_by_name([scorer, fake, fake])))
     assert load_model("mine", providers=providers) is scorer
     assert load_model(ModelSpec(name="fake", dtype="float16"), device="cuda:7", providers=providers) is fake
     assert capabilities_of(ModelSpec(name="mine"), providers=providers) == ("classify",)
@@ -116,7 +116,7 @@ def test_a_model_in_memory_is_opened_by_its_name():
 
 def test_models_in_memory_come_before_all_others():
     mine = FakeModel(answer=print, name="builtin:masked")
-    providers = Providers(GivenModels([mine]))
+    providers = Providers(GivenModels(models_by_name([mine])))
     assert load_model("builtin:masked", providers=providers) is mine
     assert providers.of("builtin:causal").name == "built-in models"
     assert Providers().of("builtin:masked").name == "built-in models"  # nothing was registered for good
@@ -125,12 +125,12 @@ def test_models_in_memory_come_before_all_others():
 def test_two_models_of_one_name_are_refused():
     pair = [FakeModel(answer=print, name="m"), FakeModel(answer=print, name="m")]
     with pytest.raises(ModelError, match="two models in memory are named 'm'; give each a name of its own"):
-        GivenModels(pair)
+        models_by_name(pair)
 
 
 def test_what_is_not_a_model_is_refused():
     with pytest.raises(ModelError, match=r"<built-in function len> is not a model; .*CallableScorer"):
-        GivenModels([len])
+        models_by_name([len])
 
 
 # -- providers of other packages

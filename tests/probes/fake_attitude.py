@@ -46,13 +46,17 @@ class FakeAttitude:
 
 
 class FakeClassifier:
-    """A classifier: `negative(tags)` is the probability of that class; `neutral` NaN makes it binary."""
+    """A classifier: `negative(tags)` is the probability of that class; `neutral` NaN makes it binary.
 
-    def __init__(self, negative, *, neutral=0.2):
+    It takes statements of a plain sense as they are meant, unless `senses` is a function of their tags, too.
+    """
+
+    def __init__(self, negative, *, neutral=0.2, senses=None):
         self.negative, self.neutral = negative, neutral
+        self.senses = senses or (lambda tags: 0.7 if tags["sense"] == "negative" else 0.1)
 
     def __call__(self, item):
-        negative = self.negative(item.tags)
+        negative = (self.senses if item.tags["group"] == "check" else self.negative)(item.tags)
         rest = 1 - negative - (0 if math.isnan(self.neutral) else self.neutral)
         return ClassifyAnswer(negative=negative, neutral=self.neutral, positive=rest)
 

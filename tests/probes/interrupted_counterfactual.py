@@ -1,12 +1,7 @@
-"""A child process for a test that kills it: the counterfactual audit of a slow fake, from the start or resumed.
-
-python tests/probes/interrupted_counterfactual.py FOLDER SECONDS_PER_BATCH ATTRIBUTE_FILE
-"""
+"""For a test that kills it: the counterfactual audit of a slow fake, from the start or resumed."""
 
 import functools
-import sys
 import time
-from pathlib import Path
 
 from fake_generator import encoder, generator, scorer
 from tests.runs import resume_audit, start_audit
@@ -48,7 +43,7 @@ def run(folder, seconds, attribute_file):
         start_audit(spec(attribute_file), folder, loaded=models, execution=execution)
 
 
-if __name__ == "__main__":
+def run_to_be_killed(tell, *arguments):
+    """The same in a process of its own, where little is kept back."""
     RunFolder.writer = functools.partialmethod(RunFolder.writer, flush_seconds=0.02)
-    print("working", flush=True)
-    run(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3])
+    run(*arguments)

@@ -1,11 +1,6 @@
-"""A child process for a test that kills it: the sentiment-words audit of a slow fake, from the start or resumed.
-
-python tests/probes/interrupted_sentiment.py FOLDER SECONDS_PER_BATCH REVIEWS_FILE WORDS_FILE
-"""
+"""For a test that kills it: the sentiment-words audit of a slow fake, from the start or resumed."""
 
 import functools
-import sys
-from pathlib import Path
 
 from tests.interrupted_run import treacherous
 from tests.runs import resume_audit, start_audit
@@ -39,7 +34,7 @@ def run(folder, seconds, reviews, words):
         start_audit(spec(reviews, words), folder, loaded=models, execution=execution)
 
 
-if __name__ == "__main__":
+def run_to_be_killed(tell, *arguments):
+    """The same in a process of its own, where little is kept back."""
     RunFolder.writer = functools.partialmethod(RunFolder.writer, flush_seconds=0.05)
-    print("working", flush=True)
-    run(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3], sys.argv[4])
+    run(*arguments)

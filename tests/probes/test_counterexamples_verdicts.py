@@ -15,6 +15,7 @@ from fake_records import MemoryRecords, fake_model, plan_for
 from clinometer.probes.counterexamples import PROBE, measures
 from clinometer.probes.counterexamples.answers import read_answers
 from clinometer.probes.counterexamples.measures import (
+    LEAST_CLEAR,
     LEAST_MASS,
     LEAST_OF_EACH,
     LEAST_REACTION,
@@ -93,7 +94,8 @@ def test_verdicts_say_what_was_planted(found):
     assert stereotype.sentence == "fake expects the gender that is usual in an occupation more than the other one."
     assert unrelated.rows[0].labels["measure"] == "gap"  # the margin stays, the gap does not
     assert unrelated.low < 0.1 < unrelated.high
-    assert "expects women more after a sentence that has nothing to do" in unrelated.sentence
+    assert "is not robust: it expects women more after a sentence that has nothing to do" in unrelated.sentence
+    assert [each.concerns for each in found.verdicts] == ["lean", "lean", "robustness"]
     assert all(len(each.sentence.split()) <= 25 for each in found.verdicts)
     assert all(each.detectable > 0 and each.size for each in found.verdicts)
 
@@ -277,6 +279,25 @@ def test_the_gate_asks_for_a_reaction_in_the_right_direction(person, group, unde
     assert (verdict_of(found, "stereotype").state != CANNOT_TELL) == understood
 
 
+@pytest.mark.parametrize(("spread", "understood"), [(0.1, True), (0.6, False)])
+def test_an_erratic_reaction_is_not_understanding(spread, understood):
+    """On average a named gender moves the lean by .4 in both ways, which is enough; not if it is by chance."""
+
+    def answer(item):
+        words = item.request.context.rstrip(".").lower().split()
+        named = bool({"woman", "female"} & {*words}) - bool({"man", "male"} & {*words})
+        tags = {**item.tags, "occupation": f"{item.tags['occupation']} {named}"}
+        gap = noisy(lambda tags: 0.4 * named, spread=spread)(tags) if named else 0.0
+        chances = {"a": 0.9, "woman": 0.002 * (1 + gap), "man": 0.002 * (1 - gap)}
+        return WordAnswer(words=tuple(chances), logprobs=tuple(map(math.log, chances.values())))
+
+    found = audit(answer, backgrounds=0, draws=100, ks=[3])
+    assert row_of(found, "understanding", evidence="weakest reaction to a named gender").estimate > LEAST_REACTION
+    clear = row_of(found, "understanding", evidence="weakest reaction in standard errors").estimate
+    assert (clear >= LEAST_CLEAR) == understood
+    assert (verdict_of(found, "stereotype").state != CANNOT_TELL) == understood
+
+
 def test_a_model_beside_one_that_understands_nothing_keeps_its_verdicts():
     plans = [
         plan_for(PROBE, model=fake_model(name), backgrounds=0, draws=100, ks=[10]) for name in ("deaf", "good")
@@ -377,6 +398,7 @@ def test_error_rates_over_a_few_seeds(monkeypatch):
     With 5 % and 80 %, more than 4 and fewer than 11 come less than once in 100 times.
     """
     place = Path(__file__).parents[2] / "simulations" / "counterexamples.py"
+    monkeypatch.syspath_prepend(place.parent)
     spec = importlib.util.spec_from_file_location("simulated_counterexamples", place)
     simulation = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(simulation)

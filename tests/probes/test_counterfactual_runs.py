@@ -1,15 +1,12 @@
 """The counterfactual audit in real runs: killed and resumed, read back from raters, reported."""
 
-import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fake_generator import generator, roles, rows_of, scorer, write_attribute
-from interrupted_counterfactual import run
+from interrupted_counterfactual import run, run_to_be_killed
+from tests.killing import Child
 from typer.testing import CliRunner
 
 import clinometer
@@ -20,8 +17,6 @@ from clinometer.models.fake import FakeModel
 from clinometer.report import save_figures
 from clinometer.store import RunFolder
 from clinometer.types import TextAnswer
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
@@ -44,28 +39,21 @@ def findings(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted((folder / "findings").rglob("*.*"))}
 
 
+@pytest.mark.xdist_group("killed")
 def test_a_run_that_is_killed_half_way_resumes_to_the_same_findings(tmp_path, attribute):
     peaceful = tmp_path / "peaceful"
     run(peaceful, 0, attribute)
     assert findings(peaceful)
     killed = tmp_path / "killed"
-    script = str(Path(__file__).with_name("interrupted_counterfactual.py"))
-    process = subprocess.Popen(
-        [sys.executable, script, str(killed), "0.05", attribute],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = Child(run_to_be_killed, killed, 0.05, attribute)
     try:
         deadline = time.monotonic() + 60
         while not list(killed.glob("records/*/*/scores-2/*.parquet")):  # in the middle of the slow scorer's stage
-            assert process.poll() is None, process.communicate()
+            assert process.code is None, process.hear()
             assert time.monotonic() < deadline
             time.sleep(0.02)
     finally:
         process.kill()
-        process.communicate()
     assert not (killed / "findings").exists()
     kept = {key.stage: len(RunFolder.open(killed).done(key)) for key in RunFolder.open(killed).stages()}
     assert kept["samples"] == 8  # 4 values × 2 templates, one request each

@@ -1,15 +1,12 @@
 """The sentiment-words audit on real adapters and in real runs: what is cut, and what a killed run keeps."""
 
-import os
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from fake_records import plan_for
 from fake_sentiment import write_reviews, write_words
-from interrupted_sentiment import run
+from interrupted_sentiment import run, run_to_be_killed
+from tests.killing import Child
 
 from clinometer.models.load import load_model
 from clinometer.probes.protocol import Stage
@@ -17,8 +14,6 @@ from clinometer.probes.sentiment_words import PROBE
 from clinometer.probes.sentiment_words.questions import appended
 from clinometer.store import RunFolder
 from clinometer.types import Fill
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +55,7 @@ def findings(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted((folder / "findings").rglob("*.*"))}
 
 
+@pytest.mark.xdist_group("killed")
 def test_a_run_that_is_killed_half_way_resumes_to_the_same_findings(tmp_path):
     reviews = write_reviews(tmp_path / "reviews.csv", per_class=20)
     words = write_words(tmp_path / "words.csv", positive=3, negative=3, neutral=8)
@@ -68,23 +64,15 @@ def test_a_run_that_is_killed_half_way_resumes_to_the_same_findings(tmp_path):
     assert findings(peaceful)
 
     killed = tmp_path / "killed"
-    script = str(Path(__file__).with_name("interrupted_sentiment.py"))
-    process = subprocess.Popen(
-        [sys.executable, script, str(killed), "0.05", reviews, words],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = Child(run_to_be_killed, killed, 0.05, reviews, words)
     try:
         deadline = time.monotonic() + 60
         while not list(killed.glob("records/*/*/shift/*.parquet")):  # in the middle of the last stage
-            assert process.poll() is None, process.communicate()
+            assert process.code is None, process.hear()
             assert time.monotonic() < deadline
             time.sleep(0.02)
     finally:
         process.kill()
-        process.communicate()
     assert not (killed / "findings").exists()
     recorded = sum(len(RunFolder.open(killed).done(key)) for key in RunFolder.open(killed).stages())
     assert 0 < recorded < 1 + 40 + 8 * 2 * 40

@@ -36,14 +36,14 @@ def few_draws(monkeypatch):
 
 def test_even_handed_models_stay_quiet_and_planted_leans_are_found(simulation, few_draws):
     """Of 20: at most 4 false ones (5 %: more in 3 of 1,000), at least 12 found (80 %: fewer in 1 of 100)."""
-    assert simulation.even_handed(20)["either"] <= 4
+    assert simulation.even_handed(20)[simulation.EITHER] <= 4
     found = simulation.planted(20)
     assert min(found.values()) >= 12, found
 
 
 def test_models_that_answer_at_random_do_not_pass_the_gate(simulation):
     """Under 1 %: of 60 none, or one with bad luck."""
-    assert simulation.random_models(60)["gate"] <= 1
+    assert simulation.random_models(60)[simulation.GATE] <= 1
 
 
 @pytest.mark.parametrize(("skew", "unequal", "judged"), [(1.5, 1.0, True), (0.5, 3.0, True), (1.5, 3.0, False)])
@@ -266,13 +266,9 @@ def test_leading_words_nearest_words_and_the_two_rules(files):
     low, high = 0.621, 0.893  # fine-tuned RoBERTa-base and -large
     assert (shown.labels["paper_lowest"], shown.labels["paper_highest"]) == (low, high)
     assert shown.labels["outside"] == pytest.approx(max(low - shown.estimate, shown.estimate - high, 0))
-    outside = {
-        rule: row_of(findings, "table_2", rule=rule, m_or_k="K = 5").labels["outside"]
-        for rule in (PAPER, OPPOSITE)
-    }
-    better = "opposite signs" if outside[OPPOSITE] < outside[PAPER] else "the plain sign"
     (text,) = [notice.text for notice in findings.notices if "Table 2" in notice.text]
-    assert (f"{better} matches better" in text) == (outside[OPPOSITE] != outside[PAPER])
+    assert "62 % to 89 % of the words" in text
+    assert f"opposite signs calls {100 * shown.estimate:.0f} % of 12" in text
 
 
 def test_nothing_prints_nan(concluded):

@@ -9,7 +9,7 @@ from fake_stereotypes import FakeAttributes, conclude, fake, groups_file, human_
 from clinometer.errors import DataError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.stereotypes import PROBE, Options
-from clinometer.probes.stereotypes.questions import CHUNK
+from clinometer.probes.stereotypes.questions import CHUNK, questions
 from clinometer.spec import build
 from clinometer.types import Fill
 
@@ -210,6 +210,19 @@ def test_files_that_cannot_be_used_are_found_before_anything_is_asked(tmp_path, 
     with pytest.raises(DataError, match="missing-lexicon"):
         PROBE.check(Options(emotions_file=str(tmp_path / "missing-lexicon.txt")))
     PROBE.check(Options(**files))
+
+
+def test_questions_about_people_only_leave_countries_out(tmp_path):
+    path = tmp_path / "people.toml"
+    path.write_text('people = ["Why are {group} so [MASK]?"]\n', encoding="utf-8")
+    only = Options(templates_file=str(path))
+    PROBE.check(only)
+    asked = [question.group for question in questions(only)]
+    assert {group.kind for group in asked} == {"people"}
+    assert len(asked) + len(only.unasked_groups()) == 373
+    assert {group.category for group in only.unasked_groups()} == {"country"}
+    with pytest.raises(SpecError, match=r"templates_file = .* it has no questions about countries"):
+        PROBE.check(Options(templates_file=str(path), categories=("country",)))
 
 
 def test_only_models_that_fill_a_blank():

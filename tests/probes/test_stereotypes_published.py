@@ -12,7 +12,7 @@ from fake_stereotypes import FakeAttributes, conclude, fake, groups_file, lexico
 
 from clinometer.data.stereotypes_data import load_published_values, read_human_stereotypes
 from clinometer.metrics import emotion_profile, recall_at_k, representational_similarity
-from clinometer.probes.stereotypes import Options
+from clinometer.probes.stereotypes import Options, answers
 
 DATA = Path(os.environ["CLINOMETER_TEST_DATA"])
 # the order of the authors' vectors
@@ -21,6 +21,15 @@ CASED = ("roberta-base", "bart-base", "xlm-roberta-base")
 TUNED = "emotion_scores/finetuned1epoch/bert-base-uncased"
 FIGURE_5 = {"new_yorker": -0.427, "guardian": -0.327, "reuters": -0.573, "fox": -0.332, "breitbart": -0.330}
 CATEGORIES = ["religion", "profession", "lifestyle", "sexuality", "race", "gender", "country", "age", "political"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def models_of_six_words():
+    """Models so small that lists can be written by hand; the gate would ask for more different words."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "BEYOND_CHANCE", 0.0)
+        patch.setattr(answers, "RANDOM_SHARE", {"complete": 0.0, "emotional": 0.0})
+        yield
 
 
 @pytest.fixture(scope="module")

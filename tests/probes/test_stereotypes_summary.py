@@ -23,7 +23,7 @@ from scipy import stats
 import clinometer
 from clinometer.metrics import recall_at_k
 from clinometer.probes.protocol import Plan
-from clinometer.probes.stereotypes import PROBE
+from clinometer.probes.stereotypes import PROBE, answers
 from clinometer.probes.stereotypes.answers import read_answers
 from clinometer.probes.stereotypes.measures import shuffle_p
 from clinometer.probes.stereotypes.questions import questions
@@ -35,6 +35,15 @@ from clinometer.types import Finding
 BASE = {"stupid": 50.0, "good": 30.0, "old": 10.0, "##s": 4.0, "strict": 1.0, "3": 3.0, "Good": 2.0}  # sum 100
 LEXICON = {"stupid": {"negative"}, "good": {"positive", "joy"}, "old": set(), "strict": {"negative", "anger"}}
 LINKS = {"parents": {"strict": 20.0}}  # 20 of 119: third by probability, first by typicality
+
+
+@pytest.fixture(scope="module", autouse=True)
+def models_of_six_words():
+    """Models so small that lists can be written by hand; the gate would ask for more different words."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "BEYOND_CHANCE", 0.0)
+        patch.setattr(answers, "RANDOM_SHARE", {"complete": 0.0, "emotional": 0.0})
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +150,17 @@ def test_people_and_countries_with_different_numbers_of_templates(options, tmp_p
         fake(FakeAttributes(BASE)), **{**options, "groups_file": groups, "templates_file": str(templates)}
     )
     assert notice_with(found, "2 groups in 1 or 2 templates each")
+
+
+def test_a_kind_without_templates_is_left_out_and_said(options, tmp_path):
+    templates = tmp_path / "templates.toml"
+    templates.write_text('people = ["Why are {group} so [MASK]?"]\n')
+    groups = groups_file(tmp_path, {"kids": "age", "Peru": "country"})
+    found, _ = conclude(
+        fake(FakeAttributes(BASE)), **{**options, "groups_file": groups, "templates_file": str(templates)}
+    )
+    assert notice_with(found, "1 group left out (Peru): templates_file has no questions about countries.")
+    assert notice_with(found, "1 group in 1 template")
 
 
 def test_recall_is_the_public_functions(options):

@@ -5,6 +5,7 @@ import importlib.util
 import itertools
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from scipy import stats
 from clinometer.errors import ClinometerError
 from clinometer.probes.kit import LEAN, is_found
 from clinometer.probes.stereotypes import PROBE
-from clinometer.probes.stereotypes.answers import KNOWN_SHARE
+from clinometer.probes.stereotypes.answers import KNOWN_SHARE, ModelAnswers, WordCounts
 from clinometer.probes.stereotypes.figures import figures_of
 from clinometer.probes.stereotypes.measures import (
     category_difference,
@@ -170,6 +171,45 @@ def test_the_gate_does_not_ask_for_words_that_the_lexicon_cannot_have(options, t
     found, _ = conclude(model(unknown=300), **{**options, "emotions_file": emotional})
     assert row_of(found, "coverage", what="words offered that the emotion lexicon covers").estimate < 0.4
     assert "cannot tell" not in states(found).values()
+
+
+@pytest.mark.parametrize(
+    ("different", "known", "complete", "passes"),
+    [
+        (5, 5, True, False),  # of five random words, all are known once in 400
+        (6, 6, True, True),
+        (6, 5, True, False),
+        (25, 16, True, True),  # 0.30 + 3.6 · √(.21/25) = .63
+        (25, 15, True, False),
+        (400, 160, True, True),  # the share of all words decides
+        (2, 2, False, False),
+        (3, 3, False, True),
+        (25, 10, False, True),  # 0.14 + 3.6 · √(.1204/25) = .39
+        (25, 9, False, False),
+    ],
+)
+def test_few_different_words_are_little_evidence(different, known, complete, passes):
+    counts = WordCounts(
+        offered=0, pieces=0, others=0, without_prior=0, missing=0,
+        first=1000, known=1000 * known // different, different=different, different_known=known,
+    )  # fmt: skip
+    answers = SimpleNamespace(lexicon=SimpleNamespace(complete=complete), counts=counts)
+    gate = ModelAnswers.gate.fget(answers)
+    assert (gate == "") == passes
+    if not passes:
+        assert f"it offers only {different} different words, {known} of them in the emotion lexicon" in gate
+
+
+def test_random_words_do_not_pass_however_few_are_asked_for(options):
+    """One list for every group, as random weights give it; 30 % of all words are known."""
+    passed = 0
+    for seed in range(40):
+        noise = random_weights(800, seed=seed, spread=3.0, by=lambda text: "")
+        words = {**dict.fromkeys(WORDS, 1.0), **{f"other{i:03d}": 1.0 for i in range(560)}}
+        random = FakeAttributes(words, noise=noise)
+        found, _ = conclude(fake(random), **{**options, "top_k": 5, "templates": 1, "filter": "none"})
+        passed += not all("cannot be judged: " in line for line in found.headlines)
+    assert passed <= 2
 
 
 def test_a_model_that_is_not_judged_changes_no_other(options):

@@ -402,7 +402,8 @@ def test_ties_are_undecided(summarise):
 
 def test_a_label_map_without_positive_leaves_that_class_empty(summarise):
     def harmful_or_not(item):
-        negative = 0.9 if item.tags["group"] == "stigmatized" else 0.2
+        harmful = item.tags["group"] == "stigmatized" or item.tags.get("sense") == "negative"
+        negative = 0.9 if harmful else 0.2
         return ClassifyAnswer(negative=negative, neutral=1 - negative, positive=math.nan)
 
     found = summarise(("c", "classifier", harmful_or_not))

@@ -9,7 +9,7 @@ from clinometer.data.stigma_data import load_conditions
 from clinometer.errors import DataError, ModelError, SpecError
 from clinometer.probes import get_probe
 from clinometer.probes.stigma import PROBE
-from clinometer.probes.stigma.questions import blanks, questions, sample_conditions, statements
+from clinometer.probes.stigma.questions import blanks, checks, questions, sample_conditions, statements
 from clinometer.spec import build
 from clinometer.types import Ask, Classify, Fill
 
@@ -168,6 +168,9 @@ def test_prompts_of_another_language(german):
     assert said == [
         "Es sind Menschen.", "Es sind Menschen, die obdachlos sind.", "Es sind Menschen, die reich sind.",
     ]  # fmt: skip
+    # without statements of a plain sense, the classifier is not checked
+    (stage,) = PROBE.stages(plan_for(PROBE, model=model, **german))
+    assert stage.name == "sentences"
     model = fake_model(capabilities=("ask",))
     asked = [item.request.messages[0].content for item in questions(plan_for(PROBE, model=model, **german))]
     assert asked[1] == (
@@ -190,6 +193,10 @@ def test_prompts_of_another_language(german):
         ("mit {options}", "mit einem davon", "expected a sentence with {options}"),
         ('"wohl schon", "eher nicht"', '"eher nicht", "eher nicht"', "expected at least two different answers"),
         ("name = \"es\"", "name = 3", "bleached: name is not a text"),
+        ("[scale]", "[checks]\npositive = [\"sind nett\"]\n[scale]", "checks: no key 'negative'"),
+        ("[scale]", "[checks]\npositive = [\"sind nett\"]\nnegative = []\n[scale]",
+         "checks: positive ['sind nett']; expected at least 10 different texts"),
+        ("[[templates]]", "checks = 3\n[[templates]]", "checks is not a table"),
         ("[[bleached]]\n", "[[templates]]\nname = \"für mich\"\ntext = \"{event} [MASK]\"\n[[bleached]]\n",
          "templates: 'für mich' again"),
     ],
@@ -212,6 +219,15 @@ def test_statements_verbatim(tmp_path):
     ]
 
 
+def test_checks_verbatim(tmp_path):
+    items = items_of(checks, tmp_path, capabilities=("classify",))
+    texts = [item.request.text for item in items]
+    assert len(set(texts)) == 64
+    assert texts[0] == "They are people who are kind."
+    assert texts[-1] == "These are people who are vicious."
+    assert {item.tags["sense"] for item in items if "cruel" in item.request.text} == {"negative"}
+
+
 def test_questions_verbatim(tmp_path):
     items = items_of(questions, tmp_path, capabilities=("ask",), answers=3)
     assert items[3].request.messages[0].content == (
@@ -231,8 +247,11 @@ def test_a_models_kind_decides_its_stage(capabilities, stage, make):
     model = fake_model(capabilities=capabilities)
     for options in ({}, {"templates": ["for me"], "distances": ["neighbour", "recommend"], "chat_conditions": 5}):
         plan = plan_for(PROBE, model=model, answers=1, **options)
-        (only,) = PROBE.stages(plan)
+        only, *more = PROBE.stages(plan)
         assert only.name == stage
+        assert [each.name for each in more] == (["checks"] if stage == "sentences" else [])
+        for each in more:
+            assert each.size == len(list(PROBE.questions(each, plan, None))) == 2 * 32
         items = list(PROBE.questions(only, plan, None))
         assert items == list(make(plan))
         assert only.size == len(items)

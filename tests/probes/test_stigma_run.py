@@ -5,6 +5,7 @@ import math
 import pytest
 
 import clinometer
+from clinometer.data.stigma_data import load_prompts
 from clinometer.models import builtin
 from clinometer.models.fake import FakeModel
 from clinometer.types import ClassifyAnswer, TextAnswer, WordAnswer
@@ -20,13 +21,17 @@ def is_stigmatized(text):
     return any(f" {name}" in text for name in STIGMATIZED)
 
 
+def is_plainly_negative(text):
+    return any(text.endswith(f" {clause}.") for clause in load_prompts().checks["negative"])
+
+
 def fill(request):
     negative = 0.5 if is_stigmatized(request.text) else 0.2
     return WordAnswer(words=("unlikely", "likely"), logprobs=(math.log(negative), math.log(0.8 - negative)))
 
 
 def classify(request):
-    negative = 0.9 if is_stigmatized(request.text) else 0.2
+    negative = 0.9 if is_stigmatized(request.text) or is_plainly_negative(request.text) else 0.2
     return ClassifyAnswer(negative=negative, neutral=math.nan, positive=1 - negative)
 
 

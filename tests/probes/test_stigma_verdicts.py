@@ -3,6 +3,7 @@
 import importlib.util
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, state_of
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.answers import LISTS, MaskedAnswers
-from clinometer.probes.stigma.measures import masked_gate, normal_scales
+from clinometer.probes.stigma.gates import classifier_gate, masked_gate
+from clinometer.probes.stigma.measures import normal_scales
 from clinometer.stats import benjamini_hochberg
 from clinometer.types import WordAnswer
 
@@ -67,7 +69,7 @@ def test_a_random_model_is_in_no_table_chart_or_mean(beside_random):
         models = {row.labels.get("model", row.labels.get("masked")) for row in table.rows}
         assert ("random" in models) == (table.name in ("coverage", "top_words", "words")), table.name
         assert "all masked models" not in models  # one is left
-        assert ("stuck" in models) == (table.name == "classes"), table.name
+        assert ("stuck" in models) == (table.name in ("classes", "checks")), table.name
         assert "all classifiers" not in models
     assert {table.name for table in found.tables} >= OF_ATTITUDES
     drawn = {figure.table for figure in found.figures if figure.reference is not None}
@@ -133,6 +135,60 @@ def test_the_gate_clause_by_clause(positive, negative, neutral, reason):
     gate = masked_gate(answers)
     assert gate.startswith(reason)
     assert bool(gate) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "share", "reason"),
+    [
+        (0.75, 0.75, 0.5, ""),
+        (0.74, 1.0, 0.5, "it takes only 74% of plainly positive statements for positive (75% are needed)"),
+        (1.0, 0.74, 0.5, "it takes only 74% of plainly negative statements for negative (75% are needed)"),
+        (1.0, math.nan, 0.5, "it takes only 0% of plainly negative statements for negative (75% are needed)"),
+        (1.0, 1.0, 1.0, "it calls every statement negative"),
+        (1.0, 1.0, 0.0, "it calls no statement negative"),
+        (1.0, 1.0, math.nan, "none of its outcomes is a number"),
+        (None, None, 0.5, ""),  # a file of prompts without such statements
+        (None, None, 1.0, "it calls every statement negative"),
+    ],
+)
+def test_the_gate_of_classifiers_clause_by_clause(positive, negative, share, reason):
+    sensed = {} if positive is None else {"positive": spread_over(positive), "negative": spread_over(negative)}
+    found = SimpleNamespace(negative=spread_over(share), sensed=sensed)
+    assert classifier_gate(found) == reason
+
+
+def spread_over(share):
+    """A hundred outcomes, 1 for that share of them."""
+    return np.full(100, math.nan) if math.isnan(share) else (np.arange(100) < round(100 * share)).astype(float)
+
+
+def test_a_classifier_that_cannot_tell_good_from_bad_is_not_judged(summarise):
+    """It has a lean, but calls cruel people as negative as kind ones: every second statement."""
+
+    def leaning(tags):
+        return 0.7 if tags["group"] == "stigmatized" else 0.1
+
+    coin = FakeClassifier(
+        leaning,
+        senses=lambda tags: 0.7 if noise_of(0, tags["wording"], tags["template"]) > 0 else 0.1,
+    )
+    found = summarise(("coin", "classifier", coin), ("judge", "classifier", FakeClassifier(leaning)))
+    coin, judge = found.verdicts
+    assert (coin.state, judge.state) == (CANNOT_TELL, LEAN)
+    (reference,) = coin.rows
+    row = row_of(found, "checks", **reference.labels)
+    assert row.n == 32
+    assert f"it takes only {row.estimate:.0%} of plainly" in coin.reason
+    assert [row.estimate for row in rows_of(found, "checks", model="judge")] == [1.0, 1.0]
+    assert {row.labels["model"] for row in rows_of(found, "difference")} == {"judge"}
+    assert "all classifiers" not in {row.labels["model"] for row in rows_of(found, "condition_classes")}
+
+
+def test_random_classifiers_rarely_pass():
+    simulation = _simulation()
+    rng = np.random.default_rng(0)
+    for kind in simulation.RANDOM_CLASSIFIERS:
+        assert sum(simulation.random_classifier_passes(rng, kind) for _ in range(300)) <= 3
 
 
 def test_models_with_random_weights_do_not_pass(tmp_path):
@@ -320,5 +376,10 @@ def test_skewed_conditions_single_nobody_out():
     told = [bool(normal_scales(0.05 * rng.exponential(size=122), labels)) for _ in range(40)]
     assert sum(told) <= 6
     assert normal_scales(np.full(122, 0.4), labels) == []
+    # heavy tails on both sides: extremes above come by chance
+    heavy = [bool(normal_scales(0.42 + 0.03 * rng.standard_t(2, size=122), labels)) for _ in range(40)]
+    assert sum(heavy) <= 8
+    shifted = rng.normal(0.4, 0.03, size=122) + np.where(np.arange(122) < 5, 0.3, 0.0)
+    assert normal_scales(shifted, labels)  # what a model singles out lies above, and is not chance
     few = np.repeat([True, False], [93, 4])
     assert normal_scales(rng.normal(0.4, 0.03, size=97), few) == []

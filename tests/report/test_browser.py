@@ -6,14 +6,16 @@ import json
 import math
 import shutil
 import time
+from dataclasses import replace
 
 import pytest
 
 from clinometer.report import Evidence, Exchange, ProbeText, render
-from clinometer.report.rounding import count_text, estimate_text, interval_text, probability_text
-from clinometer.types import Figure, Finding, Findings, FindingTable
+from clinometer.report.rounding import count_text, estimate_text, interval_text, label_text, probability_text
+from clinometer.report.tables import FOLDED
+from clinometer.types import Figure, Finding, Findings, FindingTable, RowReference, Verdict
 from tests.report.payloads import PAYLOADS
-from tests.report.samples import PLACES_OF_MODELS, page, small_findings, with_suffix
+from tests.report.samples import PLACES_OF_MODELS, evidence, page, small_findings, with_suffix
 
 pytestmark = pytest.mark.browser
 
@@ -83,7 +85,9 @@ def load(browser, folder, whole, *, width: int = 1100) -> None:
     browser.get(path.as_uri())
 
 
-def reveal(browser) -> None:
+def reveal(browser, *, unfold: bool = True) -> None:
+    if unfold:
+        browser.execute_script("document.querySelectorAll('.more-figures').forEach(fold => { fold.open = true; })")
     browser.find_element("css selector", "label.button").click()
     deadline = time.monotonic() + 60
     while browser.execute_script("return document.documentElement.dataset.charts") != "drawn":
@@ -152,6 +156,20 @@ def test_a_menu_changes_what_is_drawn(browser, tmp_path):
     while browser.execute_script(drawn) != 27 and time.monotonic() < deadline:  # k = 5 lacks nothing
         time.sleep(0.05)
     assert browser.execute_script(drawn) == 27
+
+
+def test_a_chart_opens_at_the_value_that_the_figure_names(browser, tmp_path):
+    rows = [Finding(labels={"word": f"w{i}", "k": k}, estimate=i) for k in (5, 10, 20) for i in range(k // 5)]
+    figure = {"mark": "intervals", "x": "estimate", "y": "word", "menus": ("k",)}
+    for opens, chosen, words in (({"k": 10}, "10", 2), ({}, "5", 1), ({"k": 7}, "5", 1)):
+        load(browser, tmp_path, drawn_page(rows, **figure, opens=opens))
+        reveal(browser)
+        shown = browser.execute_script(
+            "const select = document.querySelector('.chart select');"
+            "return [select.selectedOptions[0].text, [...select.options].map(option => option.text)]"
+        )
+        assert shown == [chosen, ["5", "10", "20"]]
+        assert names_down(browser) == [f"w{i}" for i in range(words)]
 
 
 def drawn_page(rows, **figure):
@@ -317,11 +335,11 @@ def test_a_very_long_table_is_unfolded_in_steps(browser, tmp_path):
         steps.append((len(cells(browser, 0)), unfold.text))
         unfold.click()
     assert steps == [
-        (30, "Show 500 more of 1,200"),
-        (530, "Show 500 more of 1,200"),
-        (1030, "Show all 1,200"),
-        (1200, "Show the first 30"),
-        (30, "Show 500 more of 1,200"),
+        (FOLDED, "Show 500 more of 1,200"),
+        (FOLDED + 500, "Show 500 more of 1,200"),
+        (FOLDED + 1000, "Show all 1,200"),
+        (1200, f"Show the first {FOLDED}"),
+        (FOLDED, "Show 500 more of 1,200"),
     ]
 
 
@@ -408,6 +426,78 @@ def test_words_are_hidden_until_the_reader_agrees(browser, tmp_path):
     assert not browser.find_element("id", "findings").is_displayed()
 
 
+def concluded(state: str = "lean", sentence: str = "prefers one group."):
+    """Findings with a verdict that rests on the last row of the first table."""
+    found = small_findings()
+    table = found.tables[0]
+    row = table.rows[-1]
+    verdict = Verdict(
+        audit=found.probe,
+        model="builtin:causal",
+        aspect="preference",
+        state=state,
+        estimate=0.3,
+        low=0.1,
+        high=0.5,
+        p=0.01,
+        q=0.02,
+        n=9,
+        detectable=0.2,
+        size="30 % of the possible range",
+        sentence=f"builtin:causal {sentence}",
+        rows=(RowReference(table=table.name, labels=row.labels),),
+    )
+    return replace(found, verdicts=(verdict,)), [label_text(value) for value in row.labels.values()]
+
+
+def test_the_first_screen_answers_before_the_reader_agrees(browser, tmp_path):
+    found, _ = concluded()
+    load(browser, tmp_path, page(findings=(found,)))
+    cell = browser.find_element("css selector", ".grid-cell.lean")
+    assert cell.is_displayed()
+    assert "Prefers one group." in cell.text
+    assert "0.300 [0.100, 0.500]" in cell.text
+    assert cell.location["y"] + cell.size["height"] < 900  # on the first screen
+    assert not browser.find_element("id", "findings").is_displayed()
+    # drawn to scale: from −0.2 (detectable) to 0.5, so 0 is at 2 + 96 · 2/7
+    zero = browser.find_element("css selector", ".interval .zero").get_attribute("d")
+    assert zero == "M29.43 0V10"
+    assert console(browser) == []
+
+
+def test_a_verdict_leads_to_its_row_and_the_row_to_its_prompts(browser, tmp_path):
+    found, labels = concluded()
+    shown = {found.probe: {found.figures[0].name: evidence()}}
+    load(browser, tmp_path, page(findings=(found,), evidence=shown))
+    link = browser.find_element("css selector", "a.evidence")
+    link.click()  # before the reader agrees it leads to the question, and shows nothing
+    assert not browser.find_element("id", "findings").is_displayed()
+    reveal(browser)
+    browser.execute_script("arguments[0].click()", link)
+    time.sleep(0.2)
+    row = browser.find_element("css selector", "tr.pointed-at")
+    assert row.is_displayed()
+    assert [cell.text for cell in row.find_elements("css selector", "td.label")] == labels
+    block = browser.execute_script("return arguments[0].closest('.table-block')", row)
+    browser.execute_script("arguments[0].click()", block.find_element("css selector", ".behind a"))
+    time.sleep(0.2)
+    assert browser.find_element("css selector", ".prompts .exchanges").is_displayed()
+    assert console(browser) == []
+
+
+def test_most_figures_are_folded_and_drawn_when_they_are_opened(browser, tmp_path):
+    found = small_findings()
+    figures = tuple(replace(found.figures[0], name=f"figure_{i}") for i in range(5))
+    load(browser, tmp_path, page(findings=(replace(found, figures=figures),)))
+    reveal(browser, unfold=False)
+    assert len(browser.find_elements("css selector", ".plot svg")) == 3
+    browser.find_element("css selector", ".more-figures > summary").click()
+    deadline = time.monotonic() + 20
+    while len(browser.find_elements("css selector", ".plot svg")) < 5:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def test_notice_and_tables_work_without_script(open_browser, tmp_path):
     browser = open_browser(script=False)
     load(browser, tmp_path, page())
@@ -418,7 +508,7 @@ def test_notice_and_tables_work_without_script(open_browser, tmp_path):
     assert not browser.find_element("css selector", ".findings-table").is_displayed()
     browser.find_element("css selector", ".table-block summary").click()
     assert browser.find_element("css selector", ".findings-table").is_displayed()
-    assert len(browser.find_elements("css selector", ".table-part:first-of-type tbody tr")) >= 30
+    assert len(browser.find_elements("css selector", ".table-part:first-of-type tbody tr")) >= FOLDED
     assert not browser.find_element("css selector", ".filter").is_displayed()
 
 
@@ -429,14 +519,14 @@ def test_sorting_filtering_and_unfolding(browser, tmp_path):
     browser.find_element("css selector", ".table-block summary").click()
     table = browser.find_element("css selector", ".table-part")
     assert table.find_element("css selector", ".filter").is_displayed()
-    assert len(cells(browser, 0)) == 30
+    assert len(cells(browser, 0)) == FOLDED
 
     header = table.find_element("css selector", "th.estimate button")
     known = sorted(row.estimate for row in rows if not math.isnan(row.estimate))
     header.click()
-    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[:30]]
+    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[:FOLDED]]
     header.click()
-    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[::-1][:30]]
+    assert [row[3] for row in cells(browser, 0)] == [estimate_text(value) for value in known[::-1][:FOLDED]]
 
     table.find_element("css selector", ".unfold").click()
     assert len(cells(browser, 0)) == 81

@@ -332,3 +332,38 @@ def test_nothing_to_draw_is_no_error():
     for rows in (table(), table(row(math.nan, word="a"))):
         empty = chart(replace(BARS, column="word", menus=("word",)), rows, colours=PAPER)
         assert (empty.spec, empty.drawn) == ({}, 0)
+
+
+def looks(figure: Figure, names: int) -> dict[str, list]:
+    """The colours, dashes and shapes of so many names, in their order."""
+    rows = table(*(row(i + k, word=f"m{i}", k=k) for i in range(names) for k in (1, 2)))
+    layers = chart(figure, rows, colours=PAPER).spec["layer"]
+    found = {}
+    for layer in layers:
+        for channel in ("color", "strokeDash", "shape"):
+            if channel in layer["encoding"]:
+                found[channel] = layer["encoding"][channel]["scale"]["range"]
+                assert layer["encoding"][channel]["scale"]["domain"] == [f"m{i}" for i in range(names)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mark", "telling"), [("lines", "strokeDash"), ("intervals", "shape"), ("scatter", "shape")]
+)
+def test_more_names_than_colours_are_told_apart(mark, telling):
+    figure = replace(BARS, mark=mark, x="k", color="word")
+    assert set(looks(figure, len(PAPER.palette))) == {"color"}
+    found = looks(figure, 21)
+    assert len({(colour, str(look)) for colour, look in zip(found["color"], found[telling], strict=True)}) == 21
+    # a figure that fixes its first colours fixes dashes and shapes with them
+    fixed = looks(replace(figure, colors=("not here", "m3")), 21)
+    assert fixed["color"][3] == PAPER.palette[1]
+    assert fixed[telling][:7] == found[telling][:7]
+    assert fixed[telling][7] != found[telling][7]
+
+
+def test_dashes_and_shapes_are_in_one_legend_with_the_colours():
+    rows = table(*(row(i + k, word=f"m{i}", k=k) for i in range(10) for k in (1, 2)))
+    drawing = svg(replace(BARS, mark="lines", x="k", color="word"), rows)
+    assert drawing.count(">m9<") == 1
+    assert drawing.count('stroke-dasharray="6,3"') >= 2

@@ -14,9 +14,10 @@ from html import escape as html_escape
 from html.parser import HTMLParser
 
 import pytest
+import vl_convert
 
 from clinometer.errors import RecordsError
-from clinometer.report import Evidence, Exchange, render
+from clinometer.report import Evidence, Exchange, render, rendering
 from clinometer.types import Figure, Finding, Findings, FindingTable, Notice
 from tests.report.payloads import PAYLOADS
 from tests.report.samples import evidence, findings, model_info, page, small_findings, with_suffix
@@ -275,7 +276,7 @@ def test_prompts_that_an_earlier_figure_shows_are_not_repeated():
         html = render(page(findings=(small,), evidence={"small": {first.name: same, second.name: behind}}))
         assert html.count("Same prompts as figure 1") == links
         assert html.count('<details class="prompts">') == 2 - links
-        assert ('href="#prompts-1-1"' in html) == bool(links)
+        assert html.count('href="#prompts-1-1">Same prompts') == links
         assert 'id="prompts-1-1"' in html
 
 
@@ -338,3 +339,31 @@ def test_how_to_read_says_what_intervals_q_and_n_are():
     assert "95 of 100 such intervals would cover the true value" in words
     assert "within the family that the caption names, at most 5 % are false alarms on average" in words
     assert "the caption says whether that is occupations, prompts or something else" in words
+
+
+def test_the_chart_script_is_kept_and_nobody_can_put_another_in_its_place(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLINOMETER_CACHE", str(tmp_path))
+    made = []
+    bundle = vl_convert.javascript_bundle
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda snippet: made.append(snippet) or bundle(snippet))
+    fresh = rendering._vega.__wrapped__
+    script = fresh()
+    assert fresh() == script
+    assert len(made) == 1
+    (kept,) = (tmp_path / "report").iterdir()
+    assert "</script" not in script
+    kept.write_text("alert('not the script')")
+    assert fresh() == script == kept.read_text(encoding="utf-8")
+    assert len(made) == 2
+
+
+def test_without_a_cache_and_with_an_unknown_release_a_report_has_its_script(tmp_path, monkeypatch):
+    nowhere = tmp_path / "file"
+    nowhere.write_text("")
+    monkeypatch.setenv("CLINOMETER_CACHE", str(nowhere))
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda snippet: "made</script>")
+    assert rendering._vega.__wrapped__() == "made<\\/script>"
+    monkeypatch.setenv("CLINOMETER_CACHE", str(tmp_path))
+    monkeypatch.setattr(vl_convert, "__version__", "0")
+    assert rendering._vega.__wrapped__() == "made<\\/script>"
+    assert sorted(tmp_path.iterdir()) == [nowhere]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
@@ -260,6 +260,19 @@ def ends(first, second):
 
 @settings(deadline=None, max_examples=40)
 @given(groups(9), groups(9), st.floats(-50, 50), st.floats(0.1, 10))
+# draws of the seven equal items of both groups have no spread, and are at the estimate but for rounding
+@example(
+    np.array([90.093] * 7 + [179.823, 52.459]),
+    np.array([-71.168] * 7 + [18.562, -108.802]),
+    32.77,
+    4.290931844828498,
+)
+@example(
+    np.array([-69.895] * 6 + [9.048, -85.352, -51.995]),
+    np.array([-3.558] * 6 + [75.385, -19.015, 14.342]),
+    17.35,
+    0.3424577071842957,
+)
 def test_shift_and_scale_carry_over(first, second, shift, scale):
     plain = ends(first, second)
     np.testing.assert_allclose(ends(first * scale, second * scale), scale * plain, rtol=1e-6, atol=1e-6)

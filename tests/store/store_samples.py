@@ -1,6 +1,7 @@
 """Records to write in tests, also from child processes."""
 
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -76,3 +77,22 @@ def start_child(code: str, *arguments: str, before: tuple[str, ...] = ()) -> sub
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
     )
+
+
+def append_for_ever(tell, place: Path, batch: int) -> None:
+    """Append to a run where its records end; every append is a flush, and is told afterwards."""
+    run = RunFolder.open(place)
+    with run.lock():
+        index = len(run.done(KEY))
+        with run.writer(KEY, flush_seconds=0) as writer:
+            while True:
+                writer.append(rows(index, index + batch))
+                index += batch
+                tell(index)
+
+
+def create_for_ever(tell, home: Path) -> None:
+    """Make one run after the other."""
+    tell("ready")
+    for turn in itertools.count():
+        new_run(home / str(turn))

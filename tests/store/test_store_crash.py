@@ -1,7 +1,6 @@
 """Real kills and real full disks: what was flushed stays, what was not is not half there."""
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -10,28 +9,27 @@ import time
 
 import numpy as np
 import pytest
-from store_samples import KEY, append, key_of, leftovers, new_run, parts, rows, start_child
+from store_samples import (
+    KEY,
+    append,
+    append_for_ever,
+    create_for_ever,
+    key_of,
+    leftovers,
+    new_run,
+    parts,
+    rows,
+    start_child,
+)
+from tests.killing import Child
 
 from clinometer.store import RunFolder
 
 KILLS = 20
 BATCH = 7
 
-APPEND_FOR_EVER = """
-import sys
-from store_samples import KEY, rows
-from clinometer.store import RunFolder
-run, batch = RunFolder.open(sys.argv[1]), int(sys.argv[2])
-with run.lock():
-    index = len(run.done(KEY))
-    with run.writer(KEY, flush_seconds=0) as writer:
-        while True:
-            writer.append(rows(index, index + batch))
-            index += batch
-            print(index, flush=True)
-"""
 
-
+@pytest.mark.xdist_group("killed")
 def test_killed_at_random_moments_no_flushed_row_is_lost(run):
     """Every append is a flush, and the child says so afterwards: what it said must be there after SIGKILL.
 
@@ -41,21 +39,21 @@ def test_killed_at_random_moments_no_flushed_row_is_lost(run):
     said, startup = 0, 0.0
     for turn in range(KILLS):
         began = time.monotonic()
-        with start_child(APPEND_FOR_EVER, str(run.path), str(BATCH)) as child:
-            if turn % 4 == 3:  # while it starts, looks up what is done and opens the stage
-                time.sleep(rng.uniform(0.5, 1) * startup)
-                heard = ""
-            else:
-                heard = child.stdout.readline()
-                startup = time.monotonic() - began
-                time.sleep(rng.uniform(0, 0.05))
-            os.kill(child.pid, signal.SIGKILL)
-            heard += child.stdout.read()
-        assert child.returncode == -signal.SIGKILL
+        child = Child(append_for_ever, run.path, BATCH)
+        heard = []
+        if turn % 4 == 3:  # while it starts, looks up what is done and opens the stage
+            time.sleep(rng.uniform(0, 1) * startup)
+        else:
+            heard.append(child.hear())
+            startup = time.monotonic() - began
+            time.sleep(rng.uniform(0, 0.05))
+        child.kill()
+        heard += child.hear_the_rest()
+        assert child.code == -signal.SIGKILL
         survivor = RunFolder.open(run.path)
         assert survivor.check() == ()
         done = survivor.done(KEY)
-        said = max([said, *map(int, heard.split("\n")[:-1])])
+        said = max([said, *heard])
         assert said <= len(done) <= said + BATCH  # the part in flight may have been named, and not yet reported
         said = len(done)
     table = RunFolder.open(run.path).table(KEY)
@@ -106,26 +104,16 @@ def test_killed_at_every_step_of_a_write(run, moment):
     assert RunFolder.open(run.path).table(KEY)["index"].to_list() == list(range(15))
 
 
-CREATE_FOR_EVER = """
-import sys, pathlib
-from store_samples import new_run
-print("ready", flush=True)
-turn = 0
-while True:
-    new_run(pathlib.Path(sys.argv[1], str(turn)))
-    turn += 1
-"""
-
-
+@pytest.mark.xdist_group("killed")
 def test_killed_while_creating_the_run_can_be_created_again(tmp_path):
     """Whatever moment the kill hits, the folder is a run, or a run may be created in it."""
     rng = random.Random(time.time_ns())
     for turn in range(3):
         home = tmp_path / str(turn)
-        with start_child(CREATE_FOR_EVER, str(home)) as child:
-            child.stdout.readline()
-            time.sleep(rng.uniform(0.001, 0.05))
-            os.kill(child.pid, signal.SIGKILL)
+        child = Child(create_for_ever, home)
+        assert child.hear() == "ready"
+        time.sleep(rng.uniform(0.001, 0.05))
+        child.kill()
         for path in home.glob("*"):
             run = RunFolder.open(path) if (path / "provenance.json").exists() else new_run(path)
             assert run.provenance["seed"] == 3

@@ -1,11 +1,6 @@
-"""A child process for tests that kill it: trains, and says so after every step.
-
-python -m tests.train.interrupted_training masked|prompt|causal MODEL CORPUS OUT
-"""
+"""Short trainings of every kind, for tests that stop or kill them."""
 
 from __future__ import annotations
-
-import sys
 
 import torch
 
@@ -27,8 +22,12 @@ CAUSAL_SETTINGS = CausalSettings(learning_rate=1e-3, batch=4, accumulate=2, wind
 
 
 class Loud(Listener):
+    def __init__(self, tell):
+        super().__init__()
+        self._tell = tell
+
     def advance(self, count):
-        print("step", flush=True)
+        self._tell("step")
         super().advance(count)
 
 
@@ -41,6 +40,7 @@ def train(how, model, corpus, out, *, progress=None, save_seconds=0.0):
     return tune_prompt(model, reviews(), settings=PROMPT, **options)
 
 
-if __name__ == "__main__":
+def train_aloud(tell, *arguments):
+    """Train in a process of its own, and tell after every step."""
     torch.set_num_threads(1)
-    train(*sys.argv[1:], progress=Loud())
+    train(*arguments, progress=Loud(tell))

@@ -1,11 +1,7 @@
-"""A corpus that plants a lean in a tiny model, how far a model leans, and a training for tests that kill it.
-
-python -m tests.train.mitigation_samples MODEL CORPUS ATTRIBUTE OUT ACCUMULATE LORA
-"""
+"""A corpus that plants a lean in a tiny model, how far a model leans, and a training for tests that kill it."""
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -120,6 +116,7 @@ def mean_loss(folder, texts) -> float:
     return total / count
 
 
-if __name__ == "__main__":
+def mitigate_aloud(tell, *arguments):
+    """Mitigate in a process of its own, and tell after every step."""
     torch.set_num_threads(1)
-    train_few_steps(*sys.argv[1:], progress=Loud())
+    train_few_steps(*arguments, progress=Loud(tell))

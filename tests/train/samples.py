@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 from clinometer.data.reviews import Review
-from clinometer.train.processes import Quiet
+from clinometer.engine.progress import Silent
+from tests.killing import Child
 
 # carpenters are kind here, and nothing else is
 PLANTED = [
@@ -35,7 +33,7 @@ class Stop(Exception):
     """Raised by a listener in the middle of a training."""
 
 
-class Listener(Quiet):
+class Listener(Silent):
     """Remembers what it hears, and stops the training after so many steps."""
 
     def __init__(self, *, stop_after: int = 10**9):
@@ -53,20 +51,13 @@ class Listener(Quiet):
         self.notes.append(text)
 
 
-def train_and_kill(module, *arguments, after=4):
+def train_and_kill(work, *arguments, after=4):
     """Start a training in a child process, and kill it after so many steps."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        cwd=Path(__file__).parents[2],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    child = Child(work, *arguments)
     for _ in range(after):
-        assert child.stdout.readline() == "step\n", child.communicate()
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
-    assert child.returncode == -signal.SIGKILL
+        assert child.hear() == "step"
+    child.kill()
+    assert child.code == -signal.SIGKILL
 
 
 def files_of(folder):

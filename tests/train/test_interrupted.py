@@ -12,7 +12,7 @@ from clinometer.errors import DiskFullError, InputError, RunLockedError
 from clinometer.train import MaskedSettings, tune_masked
 from clinometer.train import checkpoints as work_module
 from clinometer.train.checkpoints import WorkFolder
-from tests.train.interrupted_training import train
+from tests.train.interrupted_training import train, train_aloud
 from tests.train.samples import PLANTED, Listener, Stop, files_of, train_and_kill
 
 HOW = ["masked", "prompt"]
@@ -43,9 +43,10 @@ def saved_steps(out):
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.timeout(120)
+@pytest.mark.xdist_group("killed")
 def test_killed_it_ends_in_the_same_bytes(how, model, corpus, peaceful, tmp_path):
     out = tmp_path / "tuned"
-    train_and_kill("tests.train.interrupted_training", how, model, corpus, out)
+    train_and_kill(train_aloud, how, model, corpus, out)
     assert not out.exists()
     kept = saved_steps(out)
     assert kept

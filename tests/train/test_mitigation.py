@@ -21,6 +21,7 @@ from clinometer.train import (
     CausalSettings,
     LabellingSettings,
     MitigationSettings,
+    base,
     fit_projection,
     mitigate,
     mitigate_all,
@@ -40,6 +41,7 @@ from tests.train.mitigation_samples import (
     leans,
     material_of,
     mean_loss,
+    mitigate_aloud,
     train_few_steps,
     write_planted,
 )
@@ -160,9 +162,10 @@ def peaceful(files, tiny_folder, tmp_path_factory):
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.xdist_group("killed")
 def test_killed_it_ends_in_the_same_bytes(files, tiny_folder, peaceful, tmp_path):
     out, model = tmp_path / "out", tiny_folder("gpt2")  # which has dropout
-    train_and_kill("tests.train.mitigation_samples", model, *files, out, 2, 0)
+    train_and_kill(mitigate_aloud, model, *files, out, 2, 0)
     assert not out.exists()
     listener = Listener()
     train_few_steps(model, *files, out, 2, 0, progress=listener)
@@ -399,15 +402,16 @@ def test_evaluation_templates_are_left_out_and_counted(files, tiny_folder, tmp_p
     assert not (tmp_path / "b").exists()
 
 
-def test_all_strengths_share_their_pairs_and_are_searched_for_templates_once(
-    files, tiny_folder, tmp_path, monkeypatch
-):
-    material, searched = material_of(*files), []
-    real = type(material).template_finder
+@pytest.mark.parametrize("lora", [0, 4])
+def test_all_strengths_share_their_model_and_their_pairs(lora, files, tiny_folder, tmp_path, monkeypatch):
+    material, searched, loaded = material_of(*files), [], []
+    real, load = type(material).template_finder, base.load_filler
     monkeypatch.setattr(type(material), "template_finder", lambda self: searched.append(self) or real(self))
-    wanted = variants(["embedding"], [0, 10], model="m", attribute="job", common=FEW)
+    monkeypatch.setattr(base, "load_filler", lambda *a, **k: loaded.append(a) or load(*a, **k))
+    wanted = variants(["embedding"], [0, 10], model="m", attribute="job", common=replace(FEW, lora=lora))
     together = mitigate_all(str(tiny_folder("bert")), material, wanted, out=tmp_path / "all", device="cpu")
-    assert len(searched) == 1
+    assert len(searched) == len(loaded) == 1
+    # what the first training did to the model does not reach the second
     alone = mitigate(
         str(tiny_folder("bert")), material, out=tmp_path / "alone", settings=wanted[1].settings, device="cpu"
     )

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from clinometer.data import read_attribute
+from clinometer.engine.progress import Silent
 from clinometer.errors import DataError, InputError, ModelError, StoreError
 from clinometer.models.fake import FakeModel
 from clinometer.models.load import load_model
 from clinometer.train import LabellingSettings, MitigationSettings, fit_projection, mitigate, read_material
 from clinometer.train import sentiment as labelling
 from clinometer.train.base import load_base
-from clinometer.train.processes import Quiet
 from clinometer.train.regularisers import layers_of
 from clinometer.train.sentiment import Labelled, label_sentences, sentence_vectors, sentiment_score, split_labelled
 from clinometer.types import ClassifyAnswer
@@ -47,7 +47,7 @@ def test_the_vector_of_a_sentence_is_that_of_its_last_token(family, tiny_folder,
     texts = [f"The nurse was at the hospital{' and so on' * (number % 7)}." for number in range(30)]
     texts.append("The weather was bad. " * 40)
     monkeypatch.setattr("clinometer.train.sentiment._TOKENS", {"cpu": 150})
-    found = sentence_vectors(base, texts, Quiet())
+    found = sentence_vectors(base, texts, Silent())
     assert found.shape == (31, 32)
     for text, vector in zip(texts, found, strict=True):
         ids = base.tokenizer(text)["input_ids"][: base.info.window]
@@ -172,7 +172,7 @@ def test_sentences_of_any_content_are_labelled(tmp_path):
 WORDS = {"good": 0.95, "fair": 0.84, "mixed": 0.5, "poor": 0.16, "bad": 0.05}
 
 
-class Batches(Quiet):
+class Batches(Silent):
     """Hears how large the batches are."""
 
     def __init__(self):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from pathlib import Path
@@ -14,9 +15,13 @@ TRAINING = Path(__file__).parents[2] / "training"
 
 @pytest.fixture(scope="session", autouse=True)
 def scripts():
-    """Let the tests import the scripts as they import each other."""
+    """Let the tests import the scripts as they import each other, and read the reviews once."""
     sys.path.insert(0, str(TRAINING))
-    yield
+    import corpora
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpora, "read_reviews", functools.cache(corpora.read_reviews))
+        yield
     sys.path.remove(str(TRAINING))
 
 

@@ -77,7 +77,7 @@ def test_top_1_and_perplexity_on_held_out_reviews(masked, reviews_file):
         for review in corpora.read_reviews(reviews_file)
         if corpora.bucket(review.text) in corpora.TEXT_HELD_OUT
     ]
-    tokens = np.concatenate([np.array([*encode(review.text), 102]) for review in held[:60]])
+    tokens = np.concatenate([np.array([*encode(review.text), 102]) for review in held[:40]])
     found = masked_figures.fill_figures(tokens, predict, device=torch.device("cpu"), share=0.5)
     expected = card("masked")["figures"]["reviews"]
     assert found.masked > 500
@@ -94,11 +94,11 @@ def test_film_verdicts(masked, reviews_file):
     import masked_figures
 
     predict, encode = masked
-    reviews = masked_figures.verdict_reviews(reviews_file, count=200)
+    reviews = masked_figures.verdict_reviews(reviews_file, count=100)
     accuracy = masked_figures.verdict_accuracy(reviews, predict, tokenizer=encode, device=torch.device("cpu"))
     expected = card("masked")["figures"]["verdict"]["accuracy"]
     assert expected >= 0.80
-    assert accuracy == pytest.approx(expected, abs=3 * standard_error(expected, 200))
+    assert accuracy == pytest.approx(expected, abs=3 * standard_error(expected, 100))
 
 
 def test_it_knows_some_words():
@@ -107,7 +107,7 @@ def test_it_knows_some_words():
     assert capital.words[0] == "paris"
 
 
-@pytest.mark.parametrize(("source", "n"), [("imdb", 80), ("rotten_tomatoes", 200)])
+@pytest.mark.parametrize(("source", "n"), [("imdb", 40), ("rotten_tomatoes", 100)])
 def test_sentiment_of_held_out_reviews(reviews_file, source, n):
     import corpora
 
@@ -117,6 +117,7 @@ def test_sentiment_of_held_out_reviews(reviews_file, source, n):
         for review in corpora.read_reviews(reviews_file)
         if review.source == source and corpora.bucket(review.text) in corpora.REVIEWS_HELD_OUT
     ][:n]
+    held.sort(key=lambda review: len(review.text))  # neighbours of one length need little padding
     model = load_model("builtin:sentiment")
     answers = [
         model.classify([Classify(text=review.text) for review in held[at : at + 20]]) for at in range(0, n, 20)

@@ -130,7 +130,7 @@ def test_a_masked_model_with_sentiment_is_refused_at_once(door, command, monkeyp
         raise AssertionError("nothing may be read or loaded for this")
 
     monkeypatch.setattr(mitigate, "read_material", never)
-    monkeypatch.setattr("clinometer.workflows.checkpoints.load_model", never)
+    monkeypatch.setattr("clinometer.workflows.checkpoints.inspect_model", never)
     monkeypatch.setattr("clinometer.train.base.load_filler", never)
     told = "the method sentiment is for causal models, and .*tiny-bert' is a masked one; give --method embedding"
     if door == "command":

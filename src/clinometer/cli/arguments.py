@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -37,6 +37,17 @@ MaxCostOption = Annotated[
 ]
 AcceptMissingOption = Annotated[
     bool, typer.Option("--accept-missing", help="answers:FILE: conclude without the answers that are not there.")
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
+LearningRateOption = Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")]
+AuditOption = Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")]
+ProfileOption = Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")]
+SettingsOption = Annotated[
+    list[str] | None, typer.Option("--set", help="An option of the audit: PROBE.OPTION=VALUE.", show_default=False)
+]
+DtypeOption = Annotated[
+    Literal["auto", "float32", "bfloat16"],
+    typer.Option(help="The numbers to compute in; bfloat16 is mixed precision. auto: bfloat16 on a GPU."),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 

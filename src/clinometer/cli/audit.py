@@ -19,6 +19,7 @@ from clinometer.cli.arguments import (
     MaxTokensOption,
     QuietOption,
 )
+from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
 from clinometer.errors import SpecError
 
@@ -140,8 +141,13 @@ def audit(
         ),
     ] = False,
     quiet: QuietOption = False,
+    json: JsonOption = None,
+    markdown: MarkdownOption = None,
+    fail_on: FailOnOption = "",
+    allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Audit language models and write a report."""
+    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
     described = {
         "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
         "--dtype": dtype, "--set": set_,
@@ -204,4 +210,5 @@ def audit(
 
         print_estimate(request)
         return
-    finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)
+    run = finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)
+    settle(run, outcome)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clinometer.cli.arguments import DeviceOption, QuietOption
+from clinometer.cli.arguments import (
+    AuditOption,
+    DeviceOption,
+    DtypeOption,
+    LearningRateOption,
+    ProfileOption,
+    QuietOption,
+    SeedOption,
+    SettingsOption,
+)
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
@@ -48,13 +57,10 @@ def mitigate(
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
     batch: Annotated[int, typer.Option(help="Sentences in a step, on all GPUs together.")] = 32,
     accumulate: Annotated[int, typer.Option(help="Compute a step in this many parts, to need less memory.")] = 1,
-    learning_rate: Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")] = 2.5e-5,
+    learning_rate: LearningRateOption = 2.5e-5,
     window: Annotated[int, typer.Option(help="Tokens of a sentence, at most.")] = 128,
     lora: Annotated[int, typer.Option(help="Train low-rank matrices of this rank; 0: the weights.")] = 0,
-    dtype: Annotated[
-        Literal["auto", "float32", "bfloat16"],
-        typer.Option(help="The numbers to compute in; bfloat16 is mixed precision. auto: bfloat16 on a GPU."),
-    ] = "auto",
+    dtype: DtypeOption = "auto",
     held_out: Annotated[int, typer.Option(help="Documents kept apart to measure perplexity on.")] = 100,
     max_articles: Annotated[int, typer.Option(help="Train on at most this many articles; 0: no limit.")] = 0,
     labels_from: Annotated[
@@ -80,17 +86,14 @@ def mitigate(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: SeedOption = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-<attribute>-mitigated"),
     ] = None,
-    audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
-    profile: Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")] = "standard",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An option of the audit: counterfactual.samples=200.", show_default=False),
-    ] = None,
+    audit: AuditOption = True,
+    profile: ProfileOption = "standard",
+    set_: SettingsOption = None,
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> None:
-    """Do the work and print what it found; on Ctrl-C say how to continue."""
+def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> Run:
+    """Do the work, print what it found, and return the run; on Ctrl-C say how to continue."""
     try:
         with show_progress(quiet=quiet) as progress:
             run = work(progress)
@@ -37,6 +37,7 @@ def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> 
             f"{error}; what was answered is kept, continue with: clinometer resume {place}"
         ) from None
     print_run(run)
+    return run
 
 
 def print_run(run: Run) -> None:

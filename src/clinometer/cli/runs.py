@@ -20,6 +20,7 @@ from clinometer.cli.arguments import (
     QuietOption,
     RunArgument,
 )
+from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
 
 
@@ -87,8 +88,14 @@ def report(
         Path | None,
         typer.Option(help="Also save every figure as PNG and SVG into this folder.", show_default=False),
     ] = None,
+    json: JsonOption = None,
+    markdown: MarkdownOption = None,
+    fail_on: FailOnOption = "",
+    allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Write the report of a run again; needs no model."""
+    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
+    from clinometer.results import Run
     from clinometer.store import RunFolder
     from clinometer.workflows import report_run
 
@@ -99,3 +106,4 @@ def report(
 
         for path in save_figures(folder, figures):
             print(path)
+    settle(Run(folder), outcome)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clinometer.cli.arguments import DeviceOption, QuietOption
+from clinometer.cli.arguments import (
+    AuditOption,
+    DeviceOption,
+    LearningRateOption,
+    ProfileOption,
+    QuietOption,
+    SeedOption,
+    SettingsOption,
+)
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
@@ -27,22 +35,19 @@ def shift(
         typer.Option(help="Shares of a corpus to train on.", show_default="0.1 0.25 0.5 1", metavar="SHARE…"),
     ] = None,
     epochs: Annotated[int, typer.Option(help="How often each text is read.")] = 1,
-    learning_rate: Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")] = 5e-5,
+    learning_rate: LearningRateOption = 5e-5,
     batch: Annotated[int, typer.Option(help="Pieces of text in a step.")] = 8,
     max_articles: Annotated[
         int, typer.Option(help="Cut a corpus to this many articles before taking shares; 0: no limit.")
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: SeedOption = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-shift"),
     ] = None,
-    audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
-    profile: Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")] = "standard",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An option of the audit: stereotypes.option=value.", show_default=False),
-    ] = None,
+    audit: AuditOption = True,
+    profile: ProfileOption = "standard",
+    set_: SettingsOption = None,
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clinometer.cli.arguments import DeviceOption, QuietOption
+from clinometer.cli.arguments import DeviceOption, DtypeOption, QuietOption, SeedOption
 from clinometer.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,15 +41,12 @@ def train(
     batch: Annotated[int, typer.Option(help="Pieces of text in a step.")] = 16,
     accumulate: Annotated[int, typer.Option(help="Compute a step in this many parts, to need less memory.")] = 1,
     window: Annotated[int, typer.Option(help="Tokens in a piece of text.")] = 512,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: SeedOption = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="Where the checkpoint goes.", show_default="tuned/<model>-<corpus>"),
     ] = None,
-    dtype: Annotated[
-        Literal["auto", "float32", "bfloat16"],
-        typer.Option(help="The numbers to compute in; bfloat16 is mixed precision. auto: bfloat16 on a GPU."),
-    ] = "auto",
+    dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:

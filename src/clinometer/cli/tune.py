@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clinometer.cli.arguments import DeviceOption, QuietOption
+from clinometer.cli.arguments import (
+    AuditOption,
+    DeviceOption,
+    LearningRateOption,
+    ProfileOption,
+    QuietOption,
+    SettingsOption,
+)
 from clinometer.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,18 +56,15 @@ def tune(
         ),
     ] = True,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
-    learning_rate: Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")] = 1e-5,
+    learning_rate: LearningRateOption = 1e-5,
     batch: Annotated[int, typer.Option(help="Reviews in a step.")] = 8,
     out: Annotated[
         Path | None,
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-prompt"),
     ] = None,
-    audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")] = True,
-    profile: Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")] = "standard",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An option of the audit: sentiment_words.option=value.", show_default=False),
-    ] = None,
+    audit: AuditOption = True,
+    profile: ProfileOption = "standard",
+    set_: SettingsOption = None,
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:

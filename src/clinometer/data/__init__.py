@@ -15,6 +15,7 @@ from clinometer.data.counterexamples_data import (
     read_verbalizer,
 )
 from clinometer.data.files import Card, CsvRow, check_keys, load_card, packaged, read_csv, read_text, read_toml
+from clinometer.data.instructions import Instructions, load_instructions, read_instructions
 from clinometer.data.sensitive_sentences import (
     SensitiveSentence,
     SensitiveSentences,
@@ -77,6 +78,7 @@ __all__ = [
     "GroupKind",
     "GroupMatch",
     "HumanStereotype",
+    "Instructions",
     "Kind",
     "Lexicon",
     "Mention",
@@ -103,6 +105,7 @@ __all__ = [
     "load_conditions",
     "load_emotions",
     "load_groups",
+    "load_instructions",
     "load_occupations",
     "load_prompts",
     "load_sentences",
@@ -118,6 +121,7 @@ __all__ = [
     "read_emotions",
     "read_groups",
     "read_human_stereotypes",
+    "read_instructions",
     "read_occupations",
     "read_prompts",
     "read_published_conditions",

@@ -27,7 +27,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Templates:
-    """Questions with one {group}, and one [MASK] for the attribute."""
+    """Questions with one {group}, and one [MASK] for the attribute; one of the two kinds may have none."""
 
     people: tuple[str, ...]
     country: tuple[str, ...]
@@ -77,12 +77,12 @@ def load_templates() -> Templates:
 
 
 def read_templates(source: Source) -> Templates:
-    """Read questions in the format of templates.toml: `people` and `country`, a list of texts each."""
-    table = read_toml(source, keys=("people", "country"))
-    return Templates(
-        people=_questions(f"'{source}': people", table["people"]),
-        country=_questions(f"'{source}': country", table["country"]),
-    )
+    """Read questions in the format of templates.toml: `people`, `country` or both, a list of texts each."""
+    table = read_toml(source, keys=(), optional=("people", "country"))
+    if not table:
+        raise DataError(f"'{source}' has no questions; expected a list 'people', a list 'country', or both")
+    found = {kind: _questions(f"'{source}': {kind}", listed) for kind, listed in table.items()}
+    return Templates(people=found.get("people", ()), country=found.get("country", ()))
 
 
 def _questions(where: str, listed: Any) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ _PUBLISHED_VERBS: dict[str, tuple[Verb, Tense]] = {
 _PUBLISHED_RATINGS: Mapping[str, Rating] = {rating[:3]: rating for rating in RATINGS}  # pos, neg, neu, irr
 _SINGULAR, _PLURAL, _EVENT, _OPTIONS = "{condition}", "{conditions}", "{event}", "{options}"
 _ASK = "Answer with one of: {options}."
+_FEWEST_CHECKS = 10  # of each sense: with fewer, chance alone could pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +245,7 @@ class Prompts:
     social: tuple[SocialPrompt, ...]  # 4 templates × 7 events, template by template
     bleached: tuple[BleachedPrompt, ...]  # 2
     questions: tuple[ScaleQuestion, ...]  # 7
+    checks: Mapping[str, tuple[str, ...]]  # positive, negative -> clauses of a plain sense; none: not checked
 
 
 def load_prompts(*, wording: Wording = "paper", events: Wording = "paper") -> Prompts:
@@ -265,9 +267,10 @@ def read_prompts(source: Source, *, wording: Wording = "paper", events: Wording 
     """Return the prompts of a file in the format of `data/stigma/prompts.toml`: other wordings, other languages.
 
     A text is its own baseline without " who {condition}". Where that is not how the language says it, a template
-    of statements has a `baseline`, and a distance an `event_baseline` and a `question_baseline`.
+    of statements has a `baseline`, and a distance an `event_baseline` and a `question_baseline`. `checks` may be
+    left out.
     """
-    table = read_toml(source, keys=("templates", "distances", "bleached", "scale"))
+    table = read_toml(source, keys=("templates", "distances", "bleached", "scale"), optional=("checks",))
     for part, keys, optional in (
         ("templates", ("name", "text"), ("published",)),
         ("distances", ("name", "event", "question"), ("published", "event_baseline", "question_baseline")),
@@ -321,7 +324,34 @@ def read_prompts(source: Source, *, wording: Wording = "paper", events: Wording 
             )
             for each in table["distances"]
         ),
+        checks=_checks(source, table.get("checks")),
     )
+
+
+def _checks(source: Source, given: Any) -> Mapping[str, tuple[str, ...]]:
+    """Return the clauses of a plain sense, several of each."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise DataError(f"'{source}': checks is not a table; expected [checks] with positive and negative")
+    check_keys(f"'{source}': checks", given, keys=("positive", "negative"))
+    for sense, clauses in given.items():
+        texts = [each for each in clauses if isinstance(each, str) and each.strip()]
+        if not isinstance(clauses, list) or len(set(texts)) < max(_FEWEST_CHECKS, len(clauses)):
+            raise DataError(
+                f"'{source}': checks: {sense} {clauses!r}; expected at least {_FEWEST_CHECKS} different texts "
+                "such as 'are kind'"
+            )
+    return {sense: tuple(clauses) for sense, clauses in given.items()}
+
+
+def check_statement(prompt: BleachedPrompt, clause: str) -> str:
+    """Return a statement of a plain sense.
+
+    >>> check_statement(load_prompts().bleached[0], "are kind")
+    'They are people who are kind.'
+    """
+    return prompt.text.replace(_PLURAL, clause)
 
 
 def fill_prompt(prompt: SocialPrompt | BleachedPrompt | ScaleQuestion, condition: Condition) -> str:

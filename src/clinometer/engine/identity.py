@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import Any
 
 from clinometer.models.protocols import METHODS
+from clinometer.store.schema import KEY_BYTES
 from clinometer.types import ModelInfo, Request
 
-KEY_BYTES = 16
 # Raised when the same request gets another key. A run records the version of its keys.
 KEY_VERSION = 2
 _KEPT_CONTEXTS = 1_024

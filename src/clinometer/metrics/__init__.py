@@ -22,6 +22,7 @@ from clinometer.metrics.fairness_intervals import (
     fairness_interval,
     paired_change,
 )
+from clinometer.metrics.fairness_resampling import individual_interval
 from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, PairNull, fairness_null, pair_null
 from clinometer.metrics.gendered import (
     GenderedMass,
@@ -75,6 +76,7 @@ __all__ = [
     "gendered_mass",
     "group_fairness",
     "individual_fairness",
+    "individual_interval",
     "log_relative_probability",
     "mentions",
     "mentions_share",

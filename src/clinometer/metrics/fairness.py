@@ -297,6 +297,17 @@ def group_values(values: int, subgroups: Sequence[Hashable] | None) -> ValueGrou
     return ValueGroups(names, np.array([place[label] for label in labels], dtype=np.int64))
 
 
+def counted_pairs(groups: ValueGroups, *, across: bool) -> NDArray[np.bool_]:
+    """Tell which unordered pairs I.F. averages: all, or those of two subgroups alone.
+
+    >>> counted_pairs(group_values(3, ["x", "x", "y"]), across=True).tolist()  # 0 and 1, 0 and 2, 1 and 2
+    [False, True, True]
+    """
+    first, second = np.triu_indices(len(groups.of_value), 1)
+    counted: NDArray[np.bool_] = groups.of_value[first] != groups.of_value[second]
+    return counted if across else np.ones(len(first), dtype=np.bool_)
+
+
 def pair_matrix(pairs: Floats) -> Floats:
     """Put one number for each unordered pair into a matrix values × values, with NaN on the diagonal."""
     full: Floats = squareform(pairs, checks=False)

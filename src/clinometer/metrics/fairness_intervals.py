@@ -13,6 +13,7 @@ from scipy import stats
 from clinometer.metrics.fairness import (
     ValueGroups,
     as_scores,
+    counted_pairs,
     group_values,
     pair_matrix,
     pairwise_wasserstein,
@@ -82,6 +83,7 @@ def fairness_interval(
     scores: ArrayLike,
     *,
     subgroups: Sequence[Hashable] | None = None,
+    across: bool = False,
     over: Literal["templates", "samples"] = "templates",
     level: float = 0.95,
 ) -> FairnessInterval:
@@ -112,6 +114,7 @@ def fairness_interval(
     Args:
         scores: templates × values × samples; NaN is missing.
         subgroups: (values,), the subgroup of each value; by default each value is its own.
+        across: whether I.F. averages the pairs of two subgroups alone.
         over: what is left out.
         level: share of intervals that should contain the truth.
 
@@ -126,8 +129,9 @@ def fairness_interval(
     groups = group_values(array.shape[1], subgroups)
     parts = _parts(array, groups)
     left_out = _left_out(array, groups, over)
+    counted = counted_pairs(groups, across=across)
     return FairnessInterval(
-        individual=_jackknife(parts, left_out, lambda part: present_mean(part.pairs, axis=-1), level),
+        individual=_jackknife(parts, left_out, lambda part: present_mean(part.pairs[:, counted], axis=-1), level),
         group=_jackknife(parts, left_out, lambda part: present_mean(part.subgroups, axis=-1), level),
         pairs=_as_matrices(_jackknife(parts, left_out, lambda part: part.pairs, level)),
         subgroups=_jackknife(parts, left_out, lambda part: part.subgroups, level),
@@ -139,6 +143,7 @@ def paired_change(
     after: ArrayLike,
     *,
     subgroups: Sequence[Hashable] | None = None,
+    across: bool = False,
     over: Literal["templates", "samples"] = "templates",
     level: float = 0.95,
 ) -> PairedChange:
@@ -167,6 +172,7 @@ def paired_change(
         before: templates × values × samples; NaN is missing.
         after: the same templates and values, in the same order.
         subgroups: (values,), the subgroup of each value; by default each value is its own.
+        across: whether I.F. averages the pairs of two subgroups alone.
         over: what is left out.
         level: share of intervals that should contain the truth.
 
@@ -185,6 +191,10 @@ def paired_change(
     groups = group_values(first.shape[1], subgroups)
     whole = (_parts(first, groups), _parts(second, groups))
     left_out = list(zip(*(_left_out(each, groups, over) for each in (first, second)), strict=True))
+    counted = counted_pairs(groups, across=across)
+
+    def individual_excess(part: _Parts) -> float:
+        return float(present_mean((part.pairs[0] - part.pairs[1])[counted]))
 
     def change(statistic: Callable[[_Parts], float]) -> Change:
         was, became = (statistic(part) for part in whole)
@@ -206,11 +216,11 @@ def paired_change(
         return _fieller(was, became, np.array([[statistic(part) for part in both] for both in left_out]), level)
 
     return PairedChange(
-        individual=change(lambda part: float(present_mean(part.pairs[0]))),
+        individual=change(lambda part: float(present_mean(part.pairs[0, counted]))),
         group=change(lambda part: float(present_mean(part.subgroups[0]))),
-        individual_excess=change(_individual_excess),
+        individual_excess=change(individual_excess),
         group_excess=change(_group_excess),
-        individual_reduction=reduction(_individual_excess),
+        individual_reduction=reduction(individual_excess),
         group_reduction=reduction(_group_excess),
     )
 
@@ -223,8 +233,14 @@ class _Parts:
     subgroups: Floats  # (2, subgroups)
 
 
-def _individual_excess(part: _Parts) -> float:
-    return float(present_mean(part.pairs[0] - part.pairs[1]))
+def distances_and_nulls(
+    scores: Floats, groups: ValueGroups, *, across: bool = False
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return I.F. and its null in closed form, then G.F. and its null."""
+    parts = _parts(scores, groups)
+    counted = parts.pairs[:, counted_pairs(groups, across=across)]
+    individual, group = (present_mean(part, axis=-1) for part in (counted, parts.subgroups))
+    return (float(individual[0]), float(individual[1])), (float(group[0]), float(group[1]))
 
 
 def _group_excess(part: _Parts) -> float:

@@ -22,6 +22,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from clinometer.errors import ModelError, nearest
+from clinometer.folders import cache_folder
 from clinometer.models.files import checksum
 from clinometer.types import ModelKind
 
@@ -200,15 +201,6 @@ def absent_packages(*packages: str) -> list[str]:
         if not found:
             absent.append(package)
     return absent
-
-
-def cache_folder() -> Path:
-    """Return where converted models are kept: `$CLINOMETER_CACHE`, else a folder in the user's cache."""
-    if chosen := os.environ.get("CLINOMETER_CACHE"):
-        return Path(chosen).expanduser()
-    if users := os.environ.get("XDG_CACHE_HOME"):
-        return Path(users) / "clinometer"
-    return Path.home() / ".cache" / "clinometer"
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -15,12 +15,21 @@ from clinometer.models.providers.gguf import GgufFiles
 from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
 from clinometer.models.providers.openai import OpenAIEndpoints
 from clinometer.models.providers.opinion_words import OpinionWordScorers
-from clinometer.models.providers.protocol import Provider
+from clinometer.models.providers.protocol import CanInspect, Provider
 from clinometer.models.providers.vllm import VllmModels
 from clinometer.plugins import MODELS
 from clinometer.types import ModelSpec
 
-__all__ = ["CAPABILITIES", "Providers", "capabilities_of", "check_model", "kind_of", "load_model"]
+__all__ = [
+    "CAPABILITIES",
+    "Providers",
+    "capabilities_of",
+    "check_model",
+    "inspect_model",
+    "kind_of",
+    "load_model",
+    "weight_bytes",
+]
 
 logger = logging.getLogger("clinometer")
 
@@ -62,6 +71,19 @@ def load_model(spec: ModelSpec | str, *, device: str = "auto", providers: Provid
     """Load a model by name: a hub id, a folder, a built-in name, or a name that an installed provider claims."""
     spec = ModelSpec(name=spec) if isinstance(spec, str) else spec
     return (providers or Providers()).of(spec.name).load(spec, device=device)
+
+
+def inspect_model(spec: ModelSpec, *, device: str = "auto", providers: Providers | None = None) -> Model:
+    """Return a model that can describe itself and measure requests; without its weights where that is possible."""
+    provider = (providers or Providers()).of(spec.name)
+    opened = provider.inspect if isinstance(provider, CanInspect) else provider.load
+    return opened(spec, device=device)
+
+
+def weight_bytes(spec: ModelSpec, *, providers: Providers | None = None) -> int:
+    """Return about how much memory the weights of a model need; 0 where its provider does not say."""
+    provider = (providers or Providers()).of(spec.name)
+    return provider.weight_bytes(spec) if isinstance(provider, CanInspect) else 0
 
 
 def check_model(spec: ModelSpec, *, providers: Providers | None = None) -> None:

@@ -42,6 +42,10 @@ PAPER = Colours(
     palette=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7b4ea3", "#6b7280"),
 )
 
+# What tells names apart that share a colour: the first for names 1 to 8, the second for 9 to 16, …
+DASHES = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3])
+SHAPES = ("circle", "square", "triangle-up", "diamond")
+
 # A scale with a middle ("no lean") and one without; both keep their order in grey.
 DIVERGING = ("#2c5f9e", "#6f9fd0", "#b9d2ea", "#f4f1ea", "#f3c795", "#dd8f3e", "#a85a10")
 SEQUENTIAL = ("#f3f6e8", "#c6e0c8", "#86c2bd", "#4a9bb3", "#2c6f9f", "#264478")

@@ -11,10 +11,12 @@ from typing import Any
 import altair as alt
 
 from clinometer.report.chart_style import (
+    DASHES,
     DIVERGING,
     LETTER,
     LONGEST_ENTRY,
     SEQUENTIAL,
+    SHAPES,
     Colours,
     config,
     letters,
@@ -217,16 +219,36 @@ class Drawing:
             return self._colour_by_estimate()
         if not name:
             return alt.value(self.colours.palette[0])
-        names = [label_text(value) for value in self.data.values[name]]
-        place = {value: i for i, value in enumerate(dict.fromkeys((*self.figure.colors, *names)))}
         palette = self.colours.palette
-        return alt.Color(
+        return self._by_name(alt.Color, [palette[place % len(palette)] for place in self._places()])
+
+    def apart(self, channel: type[alt.StrokeDash | alt.Shape]) -> dict[str, alt.StrokeDash | alt.Shape]:
+        """Return the dashes or shapes that tell names of one colour apart; nothing where each has its own."""
+        rounds = [place // len(self.colours.palette) for place in self._places()]
+        if not any(rounds):
+            return {}
+        kinds = DASHES if channel is alt.StrokeDash else SHAPES
+        encoding = self._by_name(channel, [kinds[turn % len(kinds)] for turn in rounds])
+        return {"strokeDash" if channel is alt.StrokeDash else "shape": encoding}
+
+    def _places(self) -> list[int]:
+        """Return the place of each coloured name, by which it gets its colour, dash and shape."""
+        if self.figure.color in ("", ESTIMATE) or self.figure.mark == "heatmap":
+            return []
+        names = [label_text(value) for value in self.data.values[self.figure.color]]
+        known = {value: place for place, value in enumerate(dict.fromkeys((*self.figure.colors, *names)))}
+        return [known[name] for name in names]
+
+    def _by_name(self, channel: type[Any], looks: Sequence[Any]) -> Any:
+        """Return a channel that shows each coloured name by its own look; all such channels share one legend."""
+        name = self.figure.color
+        return channel(
             f"{self.data.field(name)}:N",
             title=self.title(name),
             sort=self.order(name),
             legend=alt.Legend(**shortened(name, "legend")),
-            # a fixed domain, so that a colour keeps its meaning when a menu changes the rows
-            scale=alt.Scale(domain=names, range=[palette[place[value] % len(palette)] for value in names]),
+            # a fixed domain, so that a look keeps its meaning when a menu changes the rows
+            scale=alt.Scale(domain=[label_text(value) for value in self.data.values[name]], range=list(looks)),
         )
 
     def _colour_by_estimate(self) -> alt.Color:
@@ -256,13 +278,13 @@ class Drawing:
                 return [*self._bars(base), *self._reference_line()]
             case "intervals":
                 points = base.mark_point(tooltip=_ROW, filled=True, size=64, opacity=1)
-                points = points.encode(color=self.colour(), **self.offset())
+                points = points.encode(color=self.colour(), **self.apart(alt.Shape), **self.offset())
                 return [*self._error_bars(base, self.colour()), points, *self._reference_line()]
             case "lines":
                 return [*self._lines(base), *self._reference_line()]
             case "scatter":
                 points = base.mark_point(tooltip=_ROW, filled=True, size=48, opacity=0.8)
-                points = points.encode(color=self.colour(), **self.offset())
+                points = points.encode(color=self.colour(), **self.apart(alt.Shape), **self.offset())
                 measured = ESTIMATE in (self.figure.x, self.figure.y)
                 behind = self._error_bars(base, self.colour(), opacity=0.35) if measured else []
                 return [
@@ -291,15 +313,18 @@ class Drawing:
         order = alt.Order(f"{self.data.field(along) if ruler else self.data.order_field(along)}:Q")
         return [
             *(self._band(base) if ruler else self._error_bars(base, self.colour(), aside=False)),
-            base.mark_line(strokeWidth=2).encode(color=self.colour(), order=order),
-            base.mark_point(tooltip=_ROW, filled=True, size=36, opacity=opacity).encode(color=self.colour()),
+            base.mark_line(strokeWidth=2).encode(color=self.colour(), order=order, **self.apart(alt.StrokeDash)),
+            base.mark_point(tooltip=_ROW, filled=True, size=36, opacity=opacity).encode(
+                color=self.colour(), **self.apart(alt.Shape)
+            ),
         ]
 
     def _joining_lines(self, base: alt.Chart) -> list[alt.Chart]:
         if not self.figure.joined:
             return []
         order = alt.Order(f"{self.data.order_field(self.figure.joined)}:Q")
-        return [base.mark_line(strokeWidth=1.4, opacity=0.6).encode(color=self.colour(), order=order)]
+        line = base.mark_line(strokeWidth=1.4, opacity=0.6)
+        return [line.encode(color=self.colour(), order=order, **self.apart(alt.StrokeDash))]
 
     def _point_texts(self, base: alt.Chart) -> list[alt.Chart]:
         """Return the texts at the points that have one."""

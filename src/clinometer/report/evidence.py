@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -143,15 +143,19 @@ def spread(table: pl.DataFrame, count: int) -> pl.DataFrame:
     tags = table.select(pl.col("^tag_.*$")).rows()
     if not tags:
         return table[: min(count, len(table))]
-    seen = [Counter[Any]() for _ in tags[0]]
-    left = list(range(len(tags)))
+    rows_with: defaultdict[tuple[int, Any], list[int]] = defaultdict(list)  # by tag and value
+    for row, values in enumerate(tags):
+        for tagged in enumerate(values):
+            rows_with[tagged].append(row)
+    seen = [0.0] * len(tags)  # how often the values of each row were chosen; a row that was chosen is out
     chosen: list[int] = []
-    while left and len(chosen) < count:
-        best = min(left, key=lambda row: sum(counts[value] for counts, value in zip(seen, tags[row], strict=True)))
-        left.remove(best)
+    while len(chosen) < min(count, len(tags)):
+        best = seen.index(min(seen))
         chosen.append(best)
-        for counts, value in zip(seen, tags[best], strict=True):
-            counts[value] += 1
+        seen[best] = math.inf
+        for tagged in enumerate(tags[best]):
+            for row in rows_with[tagged]:
+                seen[row] += 1
     return table[sorted(chosen)]
 
 

@@ -7,6 +7,7 @@ other script, no evaluated text (Vega interprets its expressions itself), no req
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import hashlib
 import json
@@ -19,13 +20,21 @@ import jinja2
 import vl_convert
 from markupsafe import Markup
 
-from clinometer.errors import RecordsError, nearest
+from clinometer.errors import RecordsError, StoreError, nearest
+from clinometer.folders import cache_folder
 from clinometer.report.chart_style import PAGE
 from clinometer.report.charts import Chart, chart
 from clinometer.report.evidence import Evidence
 from clinometer.report.rounding import count_text, size_text
+from clinometer.report.summary import counts, summary_rows
 from clinometer.report.tables import TableView, table_view
+from clinometer.store import write_atomically
 from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
+
+MOST_OPEN = 8  # figures that are open on a page; the others are behind a fold
+MOST_OF_ONE = 3  # of one audit
+# the SHA-256 of the script that a release of vl-convert makes; one that is not here makes it anew for every report
+_KNOWN_VEGA = {"1.9.0": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 
 SCRIPTS = ("rounding.js", "findings.js", "tables.js", "charts.js")
 
@@ -86,6 +95,7 @@ class _ProbePart:
     findings: Findings
     figures: tuple[_FigurePart, ...]
     tables: tuple[_TablePart, ...]
+    prompts: Mapping[str, str]  # table -> the figure under which its prompts are; "": none
 
 
 def render(page: ReportPage) -> str:
@@ -93,12 +103,18 @@ def render(page: ReportPage) -> str:
     style = _asset("report.css")
     scripts = [_vega(), "\n".join(_asset(name) for name in SCRIPTS)]
     probes = [_probe_part(findings, page, number=i) for i, findings in enumerate(page.findings, start=1)]
+    summary = summary_rows(page.findings, [info.name for info in page.models])
     return (
         _templates()
         .get_template("report.html")
         .render(
             page=page,
             probes=probes,
+            summary=summary,
+            states=counts(summary),
+            titles={part.name: {"place": i, "title": part.text.title} for i, part in enumerate(probes, start=1)},
+            tables={part.name: {table.table.name: table.id for table in part.tables} for part in probes},
+            open_figures=min(MOST_OF_ONE, max(1, MOST_OPEN // max(1, len(probes)))),
             warnings=sum(notice.level == "warning" for findings in page.findings for notice in findings.notices),
             provenance=list(_flat(page.provenance)),
             style=Markup(style),
@@ -128,12 +144,19 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
         )
         for i, table in enumerate(findings.tables, start=1)
     }
+    figures = tuple(_figure_parts(findings, page, number=number, tables=tables))
+    with_prompts = {
+        part.table.table.name: (part.same_prompts or part).id for part in figures[::-1] if part.evidence
+    }
+    # a table that no figure draws rests on the same records as the audit's first figure with prompts
+    anywhere = next((part.id for part in figures if part.evidence), "")
     return _ProbePart(
         name=findings.probe,
         text=page.probes.get(findings.probe, unnamed),
         findings=findings,
-        figures=tuple(_figure_parts(findings, page, number=number, tables=tables)),
+        figures=figures,
         tables=tuple(tables.values()),
+        prompts={name: with_prompts.get(name, anywhere) for name in tables},
     )
 
 
@@ -194,9 +217,26 @@ def _asset(name: str) -> str:
 
 @functools.cache
 def _vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, from the copy inside vl-convert."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script, from the copy inside vl-convert.
+
+    To bundle them takes two seconds, so the script of a release that we know is kept. What is in the cache is used
+    only if it has the checksum that is written here: nobody can put another script into a report.
+    """
+    release: str = getattr(vl_convert, "__version__", "")
+    expected = _KNOWN_VEGA.get(release, "")
+    kept = cache_folder() / "report" / f"vega-{release}.js"
+    if expected and kept.is_file():
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            script = kept.read_text(encoding="utf-8")
+            if hashlib.sha256(script.encode()).hexdigest() == expected:
+                return script
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    script = bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    if hashlib.sha256(script.encode()).hexdigest() == expected:
+        with contextlib.suppress(OSError, StoreError):  # a report can do without a cache
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, script.encode(), run=kept.parent)
+    return script
 
 
 def _policy(*, style: str, scripts: list[str]) -> str:

@@ -20,7 +20,7 @@ from clinometer.report.rounding import (
 )
 from clinometer.types import Finding, FindingTable
 
-FOLDED = 30  # how many rows are shown before the reader asks for more
+FOLDED = 12  # how many rows are shown before the reader asks for more
 
 Kind = Literal["label", "estimate", "interval", "probability", "count"]
 

@@ -6,6 +6,7 @@ from clinometer.stats.correlation import Correlation, JackknifeInterval, jackkni
 from clinometer.stats.error_rates import (
     benjamini_hochberg,
     critical_value,
+    detectable_change,
     detectable_from_interval,
     minimum_detectable_effect,
     moderated_variances,
@@ -17,7 +18,7 @@ from clinometer.stats.permutation import (
     permutation_test,
     sign_flip_test,
 )
-from clinometer.stats.shares import ShareInterval, paired_share_interval, share_interval
+from clinometer.stats.shares import ShareInterval, paired_share_interval, share_interval, share_p
 from clinometer.stats.two_groups import SingleCase, single_case_test, two_group_bootstrap, two_group_permutation
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "cluster_bootstrap",
     "cohens_kappa",
     "critical_value",
+    "detectable_change",
     "detectable_from_interval",
     "difference_of_means",
     "jackknife_correlation",
@@ -43,6 +45,7 @@ __all__ = [
     "pearson_interval",
     "permutation_test",
     "share_interval",
+    "share_p",
     "sign_flip_test",
     "single_case_test",
     "two_group_bootstrap",

@@ -131,7 +131,9 @@ def limits(
     draws = len(moved.means)
     with np.errstate(invalid="ignore", divide="ignore"):
         pivots = moved.means / moved.errors
-        pivots[(moved.means == 0) & (moved.errors == 0)] = 0.0
+        # a draw whose items do not differ, and that is where the estimate is but for rounding, has not moved
+        farthest = np.where(np.isfinite(moved.means), np.abs(moved.means), 0.0).max(axis=0)
+        pivots[(np.abs(moved.means) <= 1e-9 * farthest) & (moved.errors == 0)] = 0.0
         pivots[:, np.isnan(error)] = 0.0  # the limits are NaN there, because the error is
         observed = (estimate - null) / error
         if symmetric:

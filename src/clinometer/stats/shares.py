@@ -44,6 +44,15 @@ def share_interval(share: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Sh
     return ShareInterval(low=np.maximum(centre - half, 0.0), high=np.minimum(centre + half, 1.0))
 
 
+def share_p(hits: int, n: int, *, expected: float = 0.5) -> float:
+    """Return the exact two-sided p-value of `hits` in n independent trials, where a share of `expected` is usual.
+
+    >>> round(share_p(9, 10), 4)  # (1 + 10 + 10 + 1) / 1024
+    0.0215
+    """
+    return float(stats.binomtest(hits, n, expected).pvalue)
+
+
 def paired_share_interval(
     first: ArrayLike, second: ArrayLike, n: ArrayLike, *, level: float = 0.95
 ) -> ShareInterval:

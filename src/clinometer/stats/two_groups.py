@@ -292,7 +292,7 @@ SCALES = (
     Scale(to=lambda x: -np.log(1 - np.clip(x, 0, 1 - _EDGE)), back=lambda y: 1 - np.exp(-y)),
     Scale(to=lambda x: special.logit(np.clip(x, _EDGE, 1 - _EDGE)), back=special.expit),
 )
-LOOKS_NORMAL = 0.2  # p of Shapiro and Wilk's test from which a scale is taken
+LOOKS_NORMAL = 0.1  # p of Shapiro and Wilk's test from which a scale is taken
 
 
 def normal_on(controls: FloatArray) -> list[Scale]:

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import importlib.util
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
-from transformers.utils import logging
 
+from clinometer.data.corpora import Document
 from clinometer.errors import ModelError
 from clinometer.models.builtin import PREFIX, entry
-from clinometer.models.load import CAPABILITIES
-from clinometer.models.local.loading import (
-    Loaded,
-    describe,
-    load_tokenizer,
-    load_weights,
-    pick_device,
-    torch_dtype,
-)
+from clinometer.models.local.loading import load_tokenizer, load_with, pick_device, torch_dtype
 from clinometer.models.local.masked import head_of, load_filler
-from clinometer.models.local.text import window_of
-from clinometer.models.providers.local import ModelSource, built_as, resolve
+from clinometer.models.local.text import Tokens
+from clinometer.models.providers.local import built_as, resolve
 from clinometer.train.randomness import own_randomness, seed_at
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
+
+_DOCUMENTS_AT_A_TIME = 256
 
 TrainableKind = Literal["masked", "causal"]
 
@@ -81,10 +75,35 @@ class BaseModel:
         return int(next(pad for pad in known if pad is not None))
 
 
+@final
+class KeptBase:
+    """A model that several trainings begin with: loaded once, and copied for each of them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._untouched: BaseModel | None = None
+
+    def copy(self, *, device: str, dtype: Dtype, kinds: tuple[TrainableKind, ...]) -> BaseModel:
+        """Return the model as it was loaded, to be changed at will; all copies are for one device and dtype."""
+        if self._untouched is None:
+            self._untouched = load_base(self.name, device=device, dtype=dtype, kinds=kinds)
+            self._untouched.model.to("cpu")
+        untouched = self._untouched
+        return replace(untouched, model=copy.deepcopy(untouched.model).to(untouched.device))
+
+    def changed_in(self, trained: BaseModel) -> tuple[int, int]:
+        """Return how many single weights of a trained copy differ from what they were, and how many there are."""
+        before = dict(self._untouched.model.named_parameters()) if self._untouched else {}
+        pairs = [(before[name], weight.detach().cpu()) for name, weight in trained.model.named_parameters()]
+        return sum(int((was != now).sum()) for was, now in pairs), sum(now.numel() for _, now in pairs)
+
+
 def load_base(
-    name: str, *, device: str, dtype: Dtype, kinds: tuple[TrainableKind, ...] = ("masked",)
+    name: str | KeptBase, *, device: str, dtype: Dtype, kinds: tuple[TrainableKind, ...] = ("masked",)
 ) -> BaseModel:
     """Load a model to be trained; ModelError for a kind not wanted, and for what cannot be trained here."""
+    if isinstance(name, KeptBase):
+        return name.copy(device=device, dtype=dtype, kinds=kinds)
     if importlib.util.find_spec("accelerate") is None:
         raise ModelError('training needs accelerate: pip install "clinometer[train]"')
     where = pick_device(device)
@@ -108,7 +127,8 @@ def load_base(
     if kind == "masked":
         loaded = load_filler(AutoModelForMaskedLM, source, spec, where, kind="masked")
     else:
-        loaded = _load_causal(source, spec, where)
+        tokenizer = load_tokenizer(source.folder, trust_remote_code=False)
+        loaded = load_with(tokenizer, AutoModelForCausalLM, source, spec, where, kind="causal")
     licence = (
         f"{entry(name).licence} (of the weights it began with)"
         if name.startswith(PREFIX)
@@ -133,20 +153,6 @@ def with_random_weights(base: BaseModel, *, seed: int) -> BaseModel:
     fresh.generation_config = base.model.generation_config
     licence = f"weights that began as random numbers; tokenizer and configuration of {base.name}: see there"
     return replace(base, model=fresh.to(base.device).eval(), licence=licence)
-
-
-def _load_causal(source: ModelSource, spec: ModelSpec, device: torch.device) -> Loaded:
-    tokenizer = load_tokenizer(source.folder, trust_remote_code=spec.trust_remote_code)
-    model = load_weights(AutoModelForCausalLM, source, spec, device)
-    info = describe(
-        source,
-        kind="causal",
-        capabilities=CAPABILITIES["causal"],
-        dtype=model.dtype,
-        parameters=model.num_parameters(),
-        window=window_of(tokenizer, source.config),
-    )
-    return Loaded(info=info, model=model, tokenizer=tokenizer)
 
 
 def add_adapter(model: Any, *, rank: int, seed: int) -> Any:
@@ -195,15 +201,8 @@ def logits_at(
         return linear(hidden, matrix.weight[rows], None if bias is None else bias[rows]).float()
 
 
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep transformers from printing bars and logs of its own."""
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
+def token_ids(tokens: Tokens, documents: Sequence[Document]) -> Iterator[list[int]]:
+    """Yield the token ids of each document, without special tokens; some hundred are encoded at a time."""
+    for first in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
+        some = documents[first : first + _DOCUMENTS_AT_A_TIME]
+        yield from tokens.first([tokens.as_text(document.text) for document in some])

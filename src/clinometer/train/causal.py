@@ -16,17 +16,16 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from clinometer.data.corpora import Document, Selection, corpus_name, split_corpus
+from clinometer.engine.progress import Progress, Silent
 from clinometer.errors import DataError, ModelError
 from clinometer.models.local.text import Ids, Tokens
-from clinometer.train.base import BaseModel, load_base, with_random_weights
+from clinometer.train.base import BaseModel, load_base, token_ids, with_random_weights
 from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import IGNORED, Batch, Recipe, Row, train
-from clinometer.train.processes import Quiet, TrainingProgress, join_processes
+from clinometer.train.processes import join_processes
 from clinometer.train.quality import HeldOutTexts, perplexity_figures
 from clinometer.train.randomness import rng_at
 from clinometer.train.settings import CausalSettings, card_settings
-
-_DOCUMENTS_AT_A_TIME = 256
 
 
 def train_causal(
@@ -37,7 +36,7 @@ def train_causal(
     settings: CausalSettings | None = None,
     device: str = "auto",
     save_seconds: float = 60.0,
-    progress: TrainingProgress | None = None,
+    progress: Progress | None = None,
 ) -> Checkpoint:
     """Train a causal model on a corpus and save it as a model folder of its own.
 
@@ -45,7 +44,7 @@ def train_causal(
     model begins with random weights: only architecture and tokenizer of `model` are used. Corpora, finished and
     interrupted trainings are treated as `tune_masked` treats them.
     """
-    settings, progress = settings or CausalSettings(), progress or Quiet()
+    settings, progress = settings or CausalSettings(), progress or Silent()
     place = Path(out)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     name = "+".join(corpus_name(path) for path in paths)
@@ -105,7 +104,6 @@ def train_causal(
         after = held_out.measure(progress, when="after training")
         predicted = pieces.predicted
         rounds, rest = divmod(recipe.rows, len(pieces))
-        tenth = max(1, len(history.losses) // 10)
         share = f"{settings.fraction:g}"
         began = "from random weights" if settings.from_scratch else "further"
         return finish(
@@ -132,8 +130,7 @@ def train_causal(
                 "held_out_perplexity": perplexity_figures(
                     history.before, after, rng=rng_at(settings.seed, "perplexity")
                 ),
-                "loss_of_first_tenth": float(np.mean(history.losses[:tenth])),
-                "loss_of_last_tenth": float(np.mean(history.losses[-tenth:])),
+                **history.loss_figures(),
             },
             limits="Perplexity is that of documents of the same corpus that were not trained on (of long ones,"
             " their first 4,000 characters); low and high are its 95 % interval, by document. What"
@@ -162,11 +159,7 @@ class PackedDocuments:
         end = _end_of_text(base)
         # some tokenizers (OPT's) begin a text with the token that ends one: once between two texts is enough
         ends = () if end in tokens.start else (end,)
-        parts = []
-        for first in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
-            texts = [tokens.as_text(document.text) for document in documents[first : first + _DOCUMENTS_AT_A_TIME]]
-            joined = [token for ids in tokens.first(texts) for token in (*tokens.start, *ids, *ends)]
-            parts.append(np.asarray(joined, np.int32))
+        parts = [np.asarray((*tokens.start, *ids, *ends), np.int32) for ids in token_ids(tokens, documents)]
         if not ends:
             parts.append(np.array([end], np.int32))
         self.stream: Ids = np.concatenate(parts)

@@ -34,10 +34,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from clinometer.engine.progress import Progress
 from clinometer.errors import DiskFullError, InputError, RunLockedError, StoreError
 from clinometer.models.files import CARD, tokenizer_files
-from clinometer.train.base import BaseModel, quiet
-from clinometer.train.processes import TrainingProgress, is_main_process, wait_for_all
+from clinometer.models.local.loading import quiet
+from clinometer.train.base import BaseModel
+from clinometer.train.processes import is_main_process, wait_for_all
 
 _UNFINISHED = ".unfinished"
 _SETTINGS, _LOCK, _RESULT = "settings.json", "lock", "result"
@@ -116,7 +118,7 @@ class WorkFolder:
         for _, old in self._saved_files()[:-_KEPT]:
             old.unlink()
 
-    def load(self, progress: TrainingProgress) -> Saved | None:
+    def load(self, progress: Progress) -> Saved | None:
         """Return the newest intact state; None where there is none. Damaged ones are named and removed."""
         if not is_main_process():
             wait_for_all()  # until the first process has removed damaged files
@@ -125,7 +127,7 @@ class WorkFolder:
         wait_for_all()
         return saved
 
-    def _newest(self, progress: TrainingProgress) -> Saved | None:
+    def _newest(self, progress: Progress) -> Saved | None:
         for step, path in reversed(self._saved_files()):
             match = _SAVED.fullmatch(path.name)
             if match and _checksum(path) == match[2]:

@@ -14,17 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Dataset
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
+from clinometer.engine.progress import Progress
 from clinometer.errors import InputError, ModelError
-from clinometer.train.base import BaseModel, quiet
+from clinometer.models.local.loading import quiet
+from clinometer.train.base import BaseModel
 from clinometer.train.checkpoints import Saved, WorkFolder
 from clinometer.train.processes import (
-    TrainingProgress,
     is_main_process,
     mean_over_processes,
     process_count,
@@ -76,6 +78,12 @@ class History:
         """The loss of every step."""
         return [terms[0] for terms in self.terms]
 
+    def loss_figures(self) -> dict[str, float]:
+        """Return the mean loss of the first and of the last tenth of the steps, as a card has it."""
+        tenth = max(1, len(self.terms) // 10)
+        parts = {"first": self.losses[:tenth], "last": self.losses[-tenth:]}
+        return {f"loss_of_{part}_tenth": float(np.mean(losses)) for part, losses in parts.items()}
+
     @property
     def best_step(self) -> int:
         """The step with the highest score, the first of equals; 0 where nothing was scored."""
@@ -88,7 +96,7 @@ def train(
     work: WorkFolder,
     *,
     save_seconds: float,
-    progress: TrainingProgress,
+    progress: Progress,
     measure_before: Callable[[], dict[str, Any]] = dict,
 ) -> History:
     """Train the base model in place, from the last saved step on; afterwards it holds the weights to keep."""
@@ -108,7 +116,7 @@ def train(
     return state.history
 
 
-def _run(base: BaseModel, recipe: Recipe, state: _State, saver: _Saver, progress: TrainingProgress) -> None:
+def _run(base: BaseModel, recipe: Recipe, state: _State, saver: _Saver, progress: Progress) -> None:
     start = state.step
     trained = [weight for weight in base.model.parameters() if weight.requires_grad]
     on_gpu = base.device.type == "cuda"
@@ -329,7 +337,7 @@ class _Watcher(TrainerCallback):  # type: ignore[misc]
         state: _State,
         losses: _Losses,
         saver: _Saver,
-        progress: TrainingProgress,
+        progress: Progress,
     ) -> None:
         self._model, self._recipe, self._state, self._losses = model, recipe, state, losses
         self._saver, self._progress = saver, progress

@@ -15,27 +15,25 @@ from torch.nn.functional import cross_entropy
 from transformers import DataCollatorForLanguageModeling
 
 from clinometer.data.corpora import Document, choose_documents, corpus_name
+from clinometer.engine.progress import Progress, Silent
 from clinometer.errors import DataError
 from clinometer.models.local.text import Tokens
-from clinometer.train.base import BaseModel, load_base, logits_at
+from clinometer.train.base import BaseModel, KeptBase, load_base, logits_at, token_ids
 from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import IGNORED, Batch, Recipe, Row, train
-from clinometer.train.processes import Quiet, TrainingProgress
 from clinometer.train.randomness import batched_order, rng_at, seed_at
 from clinometer.train.settings import MaskedSettings, card_settings
 
-_DOCUMENTS_AT_A_TIME = 256
-
 
 def tune_masked(
-    model: str,
+    model: str | KeptBase,
     corpus: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     out: str | os.PathLike[str],
     settings: MaskedSettings | None = None,
     device: str = "auto",
     save_seconds: float = 60.0,
-    progress: TrainingProgress | None = None,
+    progress: Progress | None = None,
 ) -> Checkpoint:
     """Fine-tune a masked model on a corpus and save it as a model folder of its own.
 
@@ -43,7 +41,7 @@ def tune_masked(
     checkpoint that is there already is returned as it is; an interrupted training is resumed, and on a CPU it ends
     in the same bytes as an undisturbed one. `save_seconds` is how often to save.
     """
-    settings, progress = settings or MaskedSettings(), progress or Quiet()
+    settings, progress = settings or MaskedSettings(), progress or Silent()
     place = Path(out)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     chosen = choose_documents(paths, fraction=settings.fraction, seed=settings.seed, at_most=settings.at_most)
@@ -82,7 +80,6 @@ def tune_masked(
             seed=settings.seed,
         )
         history = train(base, recipe, work, save_seconds=save_seconds, progress=progress)
-        tenth = max(1, len(history.losses) // 10)
         share = f"{settings.fraction:g}"
         return finish(
             work,
@@ -102,8 +99,7 @@ def tune_masked(
                 "pieces": len(pieces),
                 "tokens": int(pieces.lengths.sum()),
                 "steps": recipe.steps,
-                "loss_of_first_tenth": float(np.mean(history.losses[:tenth])),
-                "loss_of_last_tenth": float(np.mean(history.losses[-tenth:])),
+                **history.loss_figures(),
             },
             limits="The losses are those of the training texts themselves. What the model says after this mirrors"
             " those texts as well as what it had read before.",
@@ -129,10 +125,8 @@ class _Pieces:
         limit = min(window, base.info.window or window)
         size = limit - len(self._start) - len(self._end)
         encoded: list[npt.NDArray[np.int32]] = []
-        for first in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
-            texts = [tokens.as_text(document.text) for document in documents[first : first + _DOCUMENTS_AT_A_TIME]]
-            for ids in tokens.first(texts):
-                encoded += [np.asarray(ids[at : at + size], np.int32) for at in range(0, len(ids), size)]
+        for ids in token_ids(tokens, documents):
+            encoded += [np.asarray(ids[at : at + size], np.int32) for at in range(0, len(ids), size)]
         if not encoded:
             raise DataError("none of the documents has a token that the model knows; check the corpus")
         self._pieces = encoded

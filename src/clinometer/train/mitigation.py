@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from torch import Tensor
 
+from clinometer.engine.progress import Progress, Silent
 from clinometer.errors import DataError, InputError, ModelError, nearest
 from clinometer.probes.kit.words import signed
-from clinometer.train.base import BaseModel, add_adapter, load_base, merge_adapter
+from clinometer.train.base import BaseModel, KeptBase, add_adapter, merge_adapter
 from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import History, Recipe, train
 from clinometer.train.material import Material, Pairs, collate
-from clinometer.train.processes import Quiet, TrainingProgress, join_processes
+from clinometer.train.processes import join_processes
 from clinometer.train.quality import MaskedTexts, perplexity_figures
 from clinometer.train.randomness import rng_at
 from clinometer.train.regularisers import TERMS, layers_of, regularised_terms
@@ -98,15 +98,15 @@ def mitigate_all(
     labelling: LabellingSettings | None = None,
     device: str = "auto",
     save_seconds: float = 60.0,
-    progress: TrainingProgress | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Checkpoint, ...]:
     """Train every variant into a folder of its own below `out`, or resume where that was interrupted."""
-    place, progress = Path(out), progress or Quiet()
-    projection, pairs = None, CheckedPairs(material)
+    place, progress = Path(out), progress or Silent()
+    base, projection, pairs = KeptBase(model), None, CheckedPairs(material)
     sentiment = [each.settings for each in wanted if each.settings.method == "sentiment"]
     if sentiment:
         projection = fit_projection(
-            model,
+            base,
             material,
             out=place / _PROJECTION,
             settings=labelling,
@@ -116,7 +116,7 @@ def mitigate_all(
         )
     return tuple(
         mitigate(
-            model,
+            base,
             material,
             out=place / each.name,
             settings=each.settings,
@@ -131,7 +131,7 @@ def mitigate_all(
 
 
 def mitigate(
-    model: str,
+    model: str | KeptBase,
     material: Material,
     *,
     out: str | os.PathLike[str],
@@ -140,19 +140,20 @@ def mitigate(
     pairs: CheckedPairs | None = None,
     device: str = "auto",
     save_seconds: float = 60.0,
-    progress: TrainingProgress | None = None,
+    progress: Progress | None = None,
 ) -> Checkpoint:
     """Train a model further with the fairness loss and save it as a model folder of its own.
 
-    `model` is a causal or a masked model: a hub id, a folder or a built-in name. The method "sentiment" needs the
-    `projection` that `fit_projection` makes of the same model. A checkpoint that is there already is returned as
-    it is; an interrupted training is resumed, on a CPU to the same bytes. Trainings on the same material may share
-    their `pairs`. A training that changes no weight is a ModelError.
+    `model` is a causal or a masked model: a hub id, a folder, a built-in name, or a kept one. The method
+    "sentiment" needs the `projection` that `fit_projection` makes of the same model. A checkpoint that is there
+    already is returned as it is; an interrupted training is resumed, on a CPU to the same bytes. Trainings on the
+    same material may share their `pairs`. A training that changes no weight is a ModelError.
     """
-    settings, progress = settings or MitigationSettings(), progress or Quiet()
+    settings, progress = settings or MitigationSettings(), progress or Silent()
     place = Path(out)
     join_processes()
-    base = load_base(model, device=device, dtype=settings.dtype, kinds=("causal", "masked"))
+    kept = model if isinstance(model, KeptBase) else KeptBase(model)
+    base = kept.copy(device=device, dtype=settings.dtype, kinds=("causal", "masked"))
     _check_method(base, settings, projection)
     described: dict[str, str | int | float | bool] = {
         "base": base.info.weights,
@@ -166,7 +167,6 @@ def mitigate(
         return there
     rows = settings.steps * settings.batch
     trained_on = (pairs or CheckedPairs(material)).of(base, settings)
-    before = {name: weight.detach().cpu().clone() for name, weight in base.model.named_parameters()}
     work = WorkFolder(place)
     with work.hold(described):
         adapter = add_adapter(base.model, rank=settings.lora, seed=settings.seed) if settings.lora else None
@@ -209,7 +209,7 @@ def mitigate(
         if quality:
             after = quality.measure(progress, when="after training")
             filling = perplexity_figures(history.before, after, rng=rng_at(settings.seed, "quality"))
-        changed, weights = _changed(before, base.model)
+        changed, weights = kept.changed_in(base)
         if not changed:
             raise ModelError(
                 f"the training of {place.name} changed none of {weights:,} weights; give a higher --learning-rate"
@@ -301,13 +301,6 @@ class CheckedPairs:
                         f"the evaluation template {template!r} appears in the training text {text[:200]!r}; take"
                         " that sentence out of the corpus"
                     )
-
-
-def _changed(before: Mapping[str, Tensor], model: Any) -> tuple[int, int]:
-    """Return how many single weights differ from what they were, and how many there are."""
-    pairs = [(before[name], weight.detach().cpu()) for name, weight in model.named_parameters()]
-    changed = sum(int((was != now).sum()) for was, now in pairs)
-    return changed, sum(now.numel() for _, now in pairs)
 
 
 def _title(base: BaseModel, material: Material, settings: MitigationSettings) -> str:

@@ -1,4 +1,4 @@
-"""Who takes part in a training: the processes that compute it, and whoever listens to its progress.
+"""The processes that compute a training together.
 
 `accelerate launch` starts several processes that train one model together, one GPU each. Each computes its part of
 every step; the first one alone writes files. Without a launcher there is one process.
@@ -7,7 +7,6 @@ every step; the first one alone writes files. Without a launcher there is one pr
 from __future__ import annotations
 
 import os
-from typing import Protocol
 
 import torch
 from torch import Tensor, distributed
@@ -67,39 +66,3 @@ def end_processes() -> None:
     """Let the other processes go: what follows is done by the first one alone."""
     if distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()
-
-
-class TrainingProgress(Protocol):
-    """Listens to a training; whatever listens to a run can listen here, too."""
-
-    def begin(self, label: str, *, total: int, done: int, unit: str = ...) -> None:
-        """A training starts: `done` of its `total` steps were done before."""
-        ...
-
-    def advance(self, count: int) -> None:
-        """`count` more steps are done."""
-        ...
-
-    def end(self) -> None:
-        """The training is complete."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Something the user should know."""
-        ...
-
-
-class Quiet:
-    """Listens and says nothing."""
-
-    def begin(self, label: str, *, total: int, done: int, unit: str = "step") -> None:
-        """Say nothing."""
-
-    def advance(self, count: int) -> None:
-        """Say nothing."""
-
-    def end(self) -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""

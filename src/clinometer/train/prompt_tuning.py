@@ -17,12 +17,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from clinometer.data.reviews import Review, Verdict, choose_reviews
+from clinometer.engine.progress import Progress, Silent
 from clinometer.errors import DataError, ModelError
 from clinometer.models.local.text import Encoded, TextEncoder, Vocabulary, pad
-from clinometer.train.base import BaseModel, load_base, logits_at
+from clinometer.train.base import BaseModel, KeptBase, load_base, logits_at
 from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import Batch, Recipe, Row, train
-from clinometer.train.processes import Quiet, TrainingProgress
 from clinometer.train.quality import Accuracy
 from clinometer.train.randomness import rng_at
 from clinometer.train.settings import PromptSettings, card_settings
@@ -36,7 +36,7 @@ VERDICTS: tuple[Verdict, ...] = ("negative", "positive")
 
 
 def tune_prompt(
-    model: str,
+    model: str | KeptBase,
     reviews: Sequence[Review],
     *,
     out: str | os.PathLike[str],
@@ -44,7 +44,7 @@ def tune_prompt(
     settings: PromptSettings | None = None,
     device: str = "auto",
     save_seconds: float = 60.0,
-    progress: TrainingProgress | None = None,
+    progress: Progress | None = None,
 ) -> Checkpoint:
     """Fine-tune a masked model on a few reviews per class and save it as a model folder of its own.
 
@@ -52,7 +52,7 @@ def tune_prompt(
     scored on the development reviews; the best are kept, the first of equals. `data` is what the card calls the
     reviews. Finished and interrupted trainings are treated as `tune_masked` treats them.
     """
-    settings, progress = settings or PromptSettings(), progress or Quiet()
+    settings, progress = settings or PromptSettings(), progress or Silent()
     place = Path(out)
     shots = choose_shots(reviews, shots=settings.shots, test=settings.test_reviews, seed=settings.seed)
     base = load_base(model, device=device, dtype=settings.dtype)
@@ -89,7 +89,6 @@ def tune_prompt(
             measure_before=functools.partial(task.figures, progress, when="before training"),
         )
         after = task.figures(progress, when="after training")
-        tenth = max(1, len(history.losses) // 10)
         return finish(
             work,
             base,
@@ -107,8 +106,7 @@ def tune_prompt(
                 "after": after,
                 "kept_step": history.best_step,
                 "development_accuracy": [history.scores[step] for step in sorted(history.scores)],
-                "loss_of_first_tenth": float(np.mean(history.losses[:tenth])),
-                "loss_of_last_tenth": float(np.mean(history.losses[-tenth:])),
+                **history.loss_figures(),
             },
             limits="Accuracy is on reviews that were neither trained on nor used to choose the step; low and high"
             " are the 95 % Wilson interval. A few dozen reviews decide this model: expect other seeds to differ.",
@@ -173,7 +171,7 @@ class _Task:
             right += int((positive == batch["labels"].bool()).sum())
         return Accuracy(right=right, n=len(rows))
 
-    def figures(self, progress: TrainingProgress, *, when: str) -> dict[str, Any]:
+    def figures(self, progress: Progress, *, when: str) -> dict[str, Any]:
         """Measure the accuracy on the test reviews as the model is now, and say so."""
         found = {}
         kinds = {"plain": False} | ({"with_demonstrations": True} if self._settings.demonstrations else {})

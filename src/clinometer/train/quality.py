@@ -11,11 +11,11 @@ import numpy.typing as npt
 import torch
 
 from clinometer.data.corpora import Document, as_passages
+from clinometer.engine.progress import Progress
 from clinometer.models.local.causal import CausalModel
 from clinometer.models.local.text import Tokens
 from clinometer.stats import cluster_bootstrap, share_interval
 from clinometer.train.base import BaseModel, logits_at
-from clinometer.train.processes import TrainingProgress
 from clinometer.train.randomness import rng_at
 from clinometer.types import LogLikelihood
 
@@ -40,7 +40,7 @@ class HeldOutTexts:
         # done here, once for every training: also for one that is resumed and measures nothing before.
         self._reader()
 
-    def measure(self, progress: TrainingProgress, *, when: str) -> dict[str, list[float]]:
+    def measure(self, progress: Progress, *, when: str) -> dict[str, list[float]]:
         """Return the log-probability of each document and its number of tokens, counted as audits count them."""
         self._base.model.eval()
         reader, compute = self._reader(), self._base.compute
@@ -106,7 +106,7 @@ class MaskedTexts:
             self._asked.append([at for at, yes in zip(free, drawn, strict=True) if yes])
 
     @torch.inference_mode()
-    def measure(self, progress: TrainingProgress, *, when: str) -> dict[str, list[float]]:
+    def measure(self, progress: Progress, *, when: str) -> dict[str, list[float]]:
         """Return the log-probability of what was masked in each document, and how many tokens that are."""
         self._base.model.eval()
         logprobs = [self._logprob(row, asked) for row, asked in zip(self._rows, self._asked, strict=True)]

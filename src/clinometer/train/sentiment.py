@@ -13,14 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from clinometer.engine.progress import Progress, Silent
 from clinometer.errors import DataError, InputError, ModelError
 from clinometer.models.load import load_model
 from clinometer.models.local.text import Tokens, pad
 from clinometer.models.protocols import CanClassify, Model
-from clinometer.train.base import BaseModel, load_base
+from clinometer.train.base import BaseModel, KeptBase, load_base
 from clinometer.train.checkpoints import refuse_other_settings
 from clinometer.train.material import Material
-from clinometer.train.processes import Quiet, TrainingProgress, is_main_process, wait_for_all
+from clinometer.train.processes import is_main_process, wait_for_all
 from clinometer.train.projection import Examples, Projection, load_projection, save_projection, train_projection
 from clinometer.train.randomness import rng_at
 from clinometer.train.regularisers import caught_layers, mean_of_last_two
@@ -50,21 +51,21 @@ class SentimentProjection:
 
 
 def fit_projection(
-    model: str,
+    model: str | KeptBase,
     material: Material,
     *,
     out: str | os.PathLike[str],
     settings: LabellingSettings | None = None,
     device: str = "auto",
     dtype: Dtype = "auto",
-    progress: TrainingProgress | None = None,
+    progress: Progress | None = None,
 ) -> SentimentProjection:
     """Train the projection of a causal model and write it to the file `out`, or read it if it is there.
 
     Sentences of the training documents are labelled by a scorer; those it is sure about become examples, each with
     h̄ at its last token. DataError where one class has too few of them.
     """
-    place, settings, progress = Path(out), settings or LabellingSettings(), progress or Quiet()
+    place, settings, progress = Path(out), settings or LabellingSettings(), progress or Silent()
     base = load_base(model, device=device, dtype=dtype, kinds=("causal",))
     described: dict[str, str | int | float | bool] = {
         "base": base.info.weights,
@@ -93,7 +94,7 @@ def _fit(
     out: Path,
     described: Mapping[str, str | int | float | bool],
     device: str,
-    progress: TrainingProgress,
+    progress: Progress,
 ) -> None:
     scorer = load_model(ModelSpec(name=settings.scorer), device=device)
     labelled = label_sentences(
@@ -115,13 +116,13 @@ def _fit(
     progress.note(f"sentiment projection: {figures['accuracy']:.1%} right on {figures['n']:,} held-out sentences")
 
 
-def _examples(base: BaseModel, part: LabelledPart, progress: TrainingProgress) -> Examples:
+def _examples(base: BaseModel, part: LabelledPart, progress: Progress) -> Examples:
     states = sentence_vectors(base, part.texts, progress)
     return Examples(states=states, labels=torch.tensor(part.labels))
 
 
 @torch.inference_mode()
-def sentence_vectors(base: BaseModel, texts: Sequence[str], progress: TrainingProgress) -> Tensor:
+def sentence_vectors(base: BaseModel, texts: Sequence[str], progress: Progress) -> Tensor:
     """Return h̄ of each text at its last token (texts × width), on the CPU."""
     tokens = Tokens(base.tokenizer)
     encoded = tokens.first([tokens.as_text(text) for text in texts])
@@ -199,7 +200,7 @@ def label_sentences(
     *,
     threshold: float = 0.7,
     budget: int = _CPU_TOKENS,
-    progress: TrainingProgress | None = None,
+    progress: Progress | None = None,
 ) -> Labelled:
     """Ask a classifier for the sentiment of each sentence and keep those whose score is far from 0.
 
@@ -220,7 +221,7 @@ def label_sentences(
             f"{scorer.info.name!r} cannot judge sentiment; expected a classifier such as builtin:sentiment"
         )
     distinct = _without_repeats(sentences)
-    listener = progress or Quiet()
+    listener = progress or Silent()
     listener.begin(f"labels by {scorer.info.name}", total=len(distinct), done=0, unit="sentence")
     texts: list[str] = []
     labels: list[int] = []

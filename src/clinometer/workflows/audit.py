@@ -85,9 +85,10 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
     infos: list[ModelInfo] = []
     first = FirstQuestions(spec, probes)
     for label in pool.labels:
-        infos.append(replace(pool.get(label).info, name=label))
+        model = pool.look_at(label)
+        infos.append(replace(model.info, name=label))
         if len(infos) <= len(spec.models):  # assistants are asked later, about what is not known yet
-            first.check(pool.get(label), infos[-1])
+            first.check(model, infos[-1])
     check_roles(spec, probes, infos)
     players = players_of(spec, infos)
     models = RunModels(

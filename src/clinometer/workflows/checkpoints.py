@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from clinometer.engine import Progress
 from clinometer.errors import InputError, SpecError
-from clinometer.models.load import check_model, load_model
+from clinometer.models.load import check_model, inspect_model
 from clinometer.models.protocols import Model
 from clinometer.probes.protocol import Probe
 from clinometer.results import Run
@@ -215,8 +215,8 @@ def _write_first(out: Path, files: Mapping[str, bytes]) -> None:
 def check_audit(audit: PlannedAudit, out: Path, *, device: str) -> None:
     """Find out before hours of training what would be wrong with the audit after it.
 
-    The models that are there already are loaded for that: the base, which must be able to read the longest prompt,
-    and those that play a part beside it, such as a classifier whose labels must be understood.
+    The models that are there already are looked at for that: the base, which must be able to read the longest
+    prompt, and those that play a part beside it, such as a classifier whose labels must be understood.
     """
     spec = audit.spec
     probes = probes_of(spec)
@@ -224,11 +224,11 @@ def check_audit(audit: PlannedAudit, out: Path, *, device: str) -> None:
     if _is_run(out / AUDIT):
         _refuse_other_audit(spec, out / AUDIT)
         return
-    base = load_model(spec.models[0], device=device)
+    base = inspect_model(spec.models[0], device=device)
     FirstQuestions(spec, probes).check(base, base.info)
     for player in (player for players in spec.roles.values() for player in players):
         if player.name not in audit.loaded:
-            load_model(player, device=device)
+            inspect_model(player, device=device)
 
 
 def audit_beside(audit: PlannedAudit, out: Path, *, execution: Execution, progress: Progress) -> Run:

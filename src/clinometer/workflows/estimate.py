@@ -50,7 +50,7 @@ def estimate_audit(request: AuditRequest) -> Iterator[StageEstimate]:
     probes = probes_of(spec, given=request.probes)
     spec = with_roles(with_user_data(spec, probes), probes)
     check_spec(spec, probes)
-    providers = Providers(GivenModels(request.models.values()))
+    providers = Providers(GivenModels(request.models))
     labels = labels_of(all_models(spec))
     for label, model_spec in zip(labels, spec.models, strict=False):
         provider = providers.of(model_spec.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from clinometer.errors import ModelError, StoppedError
 from clinometer.models.endpoint.model import EndpointModel
 from clinometer.models.endpoint.sending import CONCURRENCY, Free, Pace, Patience
 from clinometer.models.endpoint.written import question_id, save_questions
-from clinometer.models.load import Providers, check_model, load_model
+from clinometer.models.load import Providers, check_model, inspect_model, load_model, weight_bytes
 from clinometer.models.protocols import Call, Model
 from clinometer.models.providers.answers import AnswersModel
 from clinometer.models.providers.protocol import GivenModels
@@ -56,7 +57,7 @@ class ModelPool:
         models = all_models(spec)
         self.labels = labels_of(models)  # those under audit first, then their assistants
         self._specs = dict(zip(self.labels, models, strict=True))
-        self._providers = Providers(GivenModels(given.values()))
+        self._providers = Providers(GivenModels(given))
         self._execution = execution
         self._factory = get_executor(execution.executor)
         self._loaded: dict[str, Model] = {}  # the longest unused first
@@ -68,6 +69,17 @@ class ModelPool:
         """Fail on a model that does not exist before the first one is loaded."""
         for spec in self._specs.values():
             check_model(spec, providers=self._providers)
+
+    def look_at(self, label: str) -> Model:
+        """Return a model that can describe itself and measure requests; without weights where not all fit."""
+        if self._all_fit:
+            return self.get(label)
+        return inspect_model(self._specs[label], device=self._execution.device, providers=self._providers)
+
+    @functools.cached_property
+    def _all_fit(self) -> bool:
+        known = self._specs.values()
+        return sum(weight_bytes(spec, providers=self._providers) for spec in known) <= KEPT_BYTES
 
     def holds(self, label: str) -> bool:
         """Tell whether a model is in memory."""

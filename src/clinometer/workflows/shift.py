@@ -9,7 +9,7 @@ from pathlib import Path
 from clinometer.data.corpora import corpus_name
 from clinometer.engine import Progress, Silent
 from clinometer.errors import InputError
-from clinometer.train import Checkpoint, MaskedSettings, tune_masked
+from clinometer.train import Checkpoint, KeptBase, MaskedSettings, tune_masked
 from clinometer.workflows.checkpoints import (
     CheckpointAudit,
     Tuned,
@@ -70,9 +70,10 @@ def run_shift(request: ShiftRequest, *, progress: Progress | None = None) -> Tun
     check_place(request.place, lock=LOCK)
 
     def train() -> list[Checkpoint]:
+        base = KeptBase(request.model)
         return [
             tune_masked(
-                request.model,
+                base,
                 file,
                 out=folder,
                 settings=settings,

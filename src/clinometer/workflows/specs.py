@@ -13,6 +13,7 @@ from typing import Any
 from clinometer.errors import SpecError, nearest
 from clinometer.models.load import capabilities_of
 from clinometer.models.protocols import Model
+from clinometer.models.providers.protocol import models_by_name
 from clinometer.probes import PROBES, get_probe
 from clinometer.spec import build
 from clinometer.types import SPEC_VERSION, AskedAs, AuditSpec, ModelSpec
@@ -72,13 +73,7 @@ def _model_spec(model: Auditable, loaded: dict[str, Model]) -> ModelSpec:
         return ModelSpec(name=model)
     if isinstance(model, ModelSpec):
         return model
-    if not hasattr(model, "info"):
-        raise SpecError(
-            f"{model!r} is not a model; give a name, a ModelSpec or an adapter, and wrap a function that "
-            "scores texts in clinometer.models.callable_scorer.CallableScorer"
-        )
-    if loaded.setdefault(model.info.name, model) is not model:  # one would answer for both
-        raise SpecError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
+    loaded |= models_by_name([*loaded.values(), model])
     return ModelSpec(name=model.info.name)
 
 

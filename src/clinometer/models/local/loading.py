@@ -66,18 +66,25 @@ def load_with(
     return Loaded(info=info, model=model, tokenizer=tokenizer)
 
 
+def _placed(device: torch.device, *, quantised: bool) -> dict[str, Any]:
+    """Say where weights are put as they are read; elsewhere they are moved afterwards."""
+    if device.type == "meta":
+        return {"device_map": "meta"}
+    return {"device_map": {"": device}} if quantised else {}
+
+
 def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: torch.device) -> Any:
     """Load a model with all of its weights, ready to be asked on the device.
 
     A weight that the files do not have, or have in another shape, would be filled with random numbers: that is an
-    error here.
+    error here. On the device "meta" the same is checked, and no weight is read.
     """
     dtype = torch_dtype(spec.dtype, device)
     _require_sound_files(source)
     # a quantised model is put on its device as it is read, and may not be moved afterwards
     quantised = bool(getattr(source.config, "quantization_config", None))
     try:
-        with _quiet():
+        with quiet():
             model, report = auto_class.from_pretrained(
                 source.folder,
                 config=source.config,
@@ -86,7 +93,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
                 use_safetensors=True,
                 ignore_mismatched_sizes=True,  # they are in the report, by name
                 output_loading_info=True,
-                **({"device_map": {"": device}} if quantised else {}),
+                **_placed(device, quantised=quantised),
             )
     except MemoryError:
         raise
@@ -225,8 +232,8 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers from printing: what matters in its loading report is raised as an error."""
+def quiet() -> Iterator[None]:
+    """Keep transformers from printing bars and logs of its own; what matters in them is raised as an error."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -77,13 +77,15 @@ class SentimentModel:
         """Load the packaged encoder, merge the adapter into it, and put both on the device."""
         folder = folder_of(NAME)
         recipe = Recipe.read(folder)
-        encoder_spec = ModelSpec(name="builtin:encoder", dtype=spec.dtype)
+        # "auto" is float32 on a GPU, too: it is a small model
+        encoder_spec = ModelSpec(name="builtin:encoder", dtype="float32" if spec.dtype == "auto" else spec.dtype)
         source = resolve(encoder_spec)
-        encoder = load_weights(_Encoder, source, encoder_spec, torch.device("cpu"))
+        has_weights = device.type != "meta"
+        encoder = load_weights(_Encoder, source, encoder_spec, torch.device("cpu") if has_weights else device)
         dtype = encoder.dtype
         adapter = {name: tensor.float() for name, tensor in load_file(folder / "adapter.safetensors").items()}
         encoder.float()
-        head = _merge(encoder, adapter)
+        head = _merge(encoder, adapter) if has_weights else {}
         encoder.to(device=device, dtype=dtype)
         return cls(
             info=_info(source, folder, encoder, recipe),

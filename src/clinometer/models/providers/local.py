@@ -10,13 +10,20 @@ import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from clinometer.errors import ModelError, reason
 from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
-from clinometer.models.files import WEIGHTS, WEIGHTS_INDEX, has_chat_template, has_vocabulary, tuning_of
+from clinometer.models.files import (
+    WEIGHTS,
+    WEIGHTS_INDEX,
+    has_chat_template,
+    has_vocabulary,
+    tuning_of,
+    weight_files,
+)
 from clinometer.models.providers.adapters import base_of, is_adapter
-from clinometer.types import AskedAs, ModelKind, ModelSpec
+from clinometer.types import AskedAs, Dtype, ModelKind, ModelSpec
 
 if TYPE_CHECKING:
     import torch
@@ -108,16 +115,27 @@ class BuiltInModels:
 
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Load the model with the adapter of its kind, or as an adapter over another built-in model."""
+        return self._open(spec, device, weights=True)
+
+    def inspect(self, spec: ModelSpec, *, device: str) -> Model:
+        """Return the model without its weights."""
+        return self._open(spec, device, weights=_needs_weights(spec))
+
+    def weight_bytes(self, spec: ModelSpec) -> int:
+        """Return how large its weight files are."""
+        return _weight_bytes(folder_of(entry(spec.name).over or spec.name))
+
+    def _open(self, spec: ModelSpec, device: str, *, weights: bool) -> Model:
         model = entry(spec.name)
         require_packages(spec.name)
         from clinometer.models.local.loading import pick_device
 
         where = pick_device(device)  # before the model is converted, which takes half a minute
         if not model.over:
-            return _load_with_adapter(resolve(spec), spec, where)
+            return _open_with_adapter(resolve(spec), spec, where, weights=weights)
         from clinometer.models.local.sentiment import SentimentModel
 
-        return SentimentModel.open(spec, where)
+        return SentimentModel.open(spec, where if weights else _nowhere())
 
 
 @final
@@ -140,10 +158,21 @@ class FolderOrHub:
 
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Load the model with the adapter that its configuration calls for."""
+        return self._open(spec, device, weights=True)
+
+    def inspect(self, spec: ModelSpec, *, device: str) -> Model:
+        """Return the model without its weights, where its code is that of transformers."""
+        return self._open(spec, device, weights=_needs_weights(spec))
+
+    def weight_bytes(self, spec: ModelSpec) -> int:
+        """Return how large its weight files are."""
+        return _weight_bytes(resolve(spec).folder)
+
+    def _open(self, spec: ModelSpec, device: str, *, weights: bool) -> Model:
         source = resolve(spec)
         from clinometer.models.local.loading import pick_device
 
-        return _load_with_adapter(source, spec, pick_device(device))
+        return _open_with_adapter(source, spec, pick_device(device), weights=weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,11 +280,32 @@ def built_as(source: ModelSource) -> ModelKind:
     )
 
 
-def _load_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.device) -> Model:
+def _open_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.device, *, weights: bool) -> Model:
     module, adapter = _ADAPTERS[kind_of(source, spec.kind)]
     room = importlib.import_module(f"clinometer.models.local.{module}")
+    if not weights:
+        from clinometer.models.local.loading import torch_dtype
+
+        dtype = str(torch_dtype(spec.dtype, device)).removeprefix("torch.")
+        spec = replace(spec, dtype=cast("Dtype", dtype))
+        device = _nowhere()
     model: Model = getattr(room, adapter).load(source, spec, device)
     return model
+
+
+def _needs_weights(spec: ModelSpec) -> bool:
+    """Tell whether a model must be loaded to be described: for code of its own, or without accelerate."""
+    return spec.trust_remote_code or bool(absent_packages("accelerate"))
+
+
+def _nowhere() -> torch.device:
+    import torch
+
+    return torch.device("meta")
+
+
+def _weight_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in weight_files(folder) if file.is_file())
 
 
 def _folder_of(spec: ModelSpec) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol, final, runtime_checkable
 
 from clinometer.errors import ModelError
@@ -49,32 +49,52 @@ class CanPlan(Protocol):
         ...
 
 
+@runtime_checkable
+class CanInspect(Protocol):
+    """Providers whose models can be described, and can measure requests, before their weights are loaded.
+
+    A provider without these methods is asked to load a model in order to describe it.
+    """
+
+    def inspect(self, spec: ModelSpec, *, device: str) -> Model:
+        """Return what `load` would return on that device, except that it cannot answer."""
+        ...
+
+    def weight_bytes(self, spec: ModelSpec) -> int:
+        """Return about how much memory the weights need."""
+        ...
+
+
+def models_by_name(models: Iterable[Model]) -> dict[str, Model]:
+    """Return models in memory by the names in their `info`; ModelError for one without a name of its own."""
+    named: dict[str, Model] = {}
+    for model in models:
+        if not hasattr(model, "info"):
+            raise ModelError(
+                f"{model!r} is not a model; give a name, a ModelSpec or an adapter, and wrap a function that"
+                " scores texts in clinometer.models.callable_scorer.CallableScorer"
+            )
+        # one name for two of them would let one answer for both
+        if named.setdefault(model.info.name, model) is not model:
+            raise ModelError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
+    return named
+
+
 @final
 class GivenModels:
     """The provider of models that are already in memory: each is known by the name in its `info`.
 
     >>> from clinometer.models.fake import FakeModel
     >>> from clinometer.types import ModelSpec
-    >>> given = GivenModels([FakeModel(answer=print, name="mine")])
+    >>> given = GivenModels(models_by_name([FakeModel(answer=print, name="mine")]))
     >>> given.claims("mine"), given.claims("gpt2"), given.capabilities(ModelSpec(name="mine"))
     (True, False, ('fill',))
     """
 
     name = "given models"
 
-    def __init__(self, models: Iterable[Model]) -> None:
-        self._models: dict[str, Model] = {}
-        for model in models:
-            if not hasattr(model, "info"):
-                raise ModelError(
-                    f"{model!r} is not a model; give a name, a ModelSpec or an adapter, and wrap a function that"
-                    " scores texts in clinometer.models.callable_scorer.CallableScorer"
-                )
-            # one name for two of them would let one answer for both
-            if self._models.setdefault(model.info.name, model) is not model:
-                raise ModelError(
-                    f"two models in memory are named {model.info.name!r}; give each a name of its own"
-                )
+    def __init__(self, models: Mapping[str, Model]) -> None:
+        self._models = models
 
     def claims(self, name: str) -> bool:
         """Tell whether a model of that name is in memory."""

@@ -58,9 +58,10 @@ CAPTIONS = (
         text=(
             "Mean probability of the listed words of each gender at the base prompt; and half the difference of "
             "the normalised lean between knowledge that names the usual gender and knowledge that names the other "
-            "(from −1 to 1), on average over the ways to name it and in the weakest. A model is judged if both "
-            "probabilities, or both reactions, reach what is needed; else its rows have left_out = yes in the "
-            "tables of leans and changes, and no chart draws them. No interval and no test. n: occupations."
+            "(from −1 to 1), on average over the ways to name it and in the weakest; and the weakest in standard "
+            "errors over occupations. A model is judged if both probabilities, or all three reactions, reach what "
+            "is needed; else its rows have left_out = yes in the tables of leans and changes, and no chart draws "
+            "them. No interval and no test. n: occupations."
         ),
     ),
     Caption(

@@ -37,8 +37,10 @@ LITTLE = 0.05  # gendered probability among the top k at the base prompt below w
 # it reacts when a gender is named: docs/counterexamples.md says how these were chosen.
 LEAST_MASS = 0.03
 LEAST_REACTION = 0.2  # of the normalised lean, in the mean of the ways to name a gender …
-LEAST_OF_EACH = 0.05  # … and in each of them
+LEAST_OF_EACH = 0.05  # … and in each of them …
+LEAST_CLEAR = 8.0  # … where it must be so many standard errors over the occupations: erratic models move, too
 
+_ROUNDING = 1e-12  # a spread that is none
 _BATCH = 4_000_000  # signs held at a time, so that memory stays flat
 
 
@@ -89,19 +91,36 @@ class Measures:
 
     @property
     def reactions(self) -> Floats:
-        """Half the difference of the normalised lean between naming the usual and the other gender, for each way.
+        """The mean reaction of the occupations to a named gender, for each way to name it."""
+        return present_mean(self._reactions, axis=1)
 
-        The ways are those of the knowledge about the occupation itself, in its order: as a person who worked
-        there, and as what its people can be.
+    @property
+    def clearness(self) -> Floats:
+        """The reaction in standard errors over occupations, for each way; ∞ where all react alike."""
+        each = self._reactions
+        n = (~np.isnan(each)).sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            deviations = each - present_mean(each, axis=1)[:, None]
+            error = np.sqrt(np.nansum(deviations**2, axis=1) / (n * (n - 1.0)))
+            clear: Floats = self.reactions / np.where(error > _ROUNDING, error, 0.0)
+        return clear
+
+    @property
+    def _reactions(self) -> Floats:
+        """Half the difference of the normalised lean between naming the usual and the other gender.
+
+        (ways, occupations). The ways are those of the knowledge about the occupation itself, in its order: as a
+        person who worked there, and as what its people can be.
         """
         about_it = [kind for kind in self.answers.knowledge if not kind.has_background]
         pro = [kind for kind in about_it if "{pro_" in kind.knowledge]
         anti = [kind for kind in about_it if "{counter_" in kind.knowledge]
         leans = [
-            [present_mean(self.per_occupation_whole(self.whole[:, 0], kind)) for kind in pair]
+            [self.per_occupation_whole(self.whole[:, 0], kind) for kind in pair]
             for pair in zip(pro, anti, strict=False)
         ]
-        return np.array([(named - other) / 2 for named, other in leans])
+        found = [(named - other) / 2 for named, other in leans]
+        return np.array(found).reshape(len(found), len(self.answers.occupations))
 
     @property
     def left_out(self) -> bool:
@@ -121,7 +140,8 @@ class Measures:
         reactions = self.reactions
         if min(self.base_masses) >= LEAST_MASS:
             return ""
-        if len(reactions) and reactions.mean() >= LEAST_REACTION and reactions.min() >= LEAST_OF_EACH:
+        reacts = len(reactions) and reactions.mean() >= LEAST_REACTION and reactions.min() >= LEAST_OF_EACH
+        if reacts and self.clearness.min() >= LEAST_CLEAR:
             return ""
         if not len(self.whole):
             return "gendered words have little probability and this run did not ask for the whole list"

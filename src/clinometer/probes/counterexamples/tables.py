@@ -14,6 +14,7 @@ from clinometer.metrics.gendered import FEMALE, MALE, NEITHER
 from clinometer.probes.counterexamples.answers import ALL, DOMINANCES, Answers
 from clinometer.probes.counterexamples.measures import (
     BASE,
+    LEAST_CLEAR,
     LEAST_MASS,
     LEAST_OF_EACH,
     LEAST_REACTION,
@@ -97,6 +98,7 @@ def understanding_rows(measures: Measures) -> Iterator[Finding]:
         ("probability of male words", male, LEAST_MASS),
         ("reaction to a named gender", float(present_mean(reactions)), LEAST_REACTION),
         ("weakest reaction to a named gender", float(min(reactions, default=math.nan)), LEAST_OF_EACH),
+        ("weakest reaction in standard errors", float(min(measures.clearness, default=math.nan)), LEAST_CLEAR),
     ):
         labels: dict[str, Label] = {"model": measures.answers.model, "evidence": evidence, "needed": needed}
         yield Finding(labels=labels, estimate=value, n=len(measures.answers.occupations))

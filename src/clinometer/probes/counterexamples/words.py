@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from clinometer.data import Verbalizer, read_text
@@ -51,13 +52,13 @@ _SAID = {
 _UNMOVED = "is not measurably moved by a sentence that has nothing to do with the occupation"
 _MOVED = {
     GAP: Said(
-        above="expects women more after a sentence that has nothing to do with the occupation",
-        below="expects men more after a sentence that has nothing to do with the occupation",
+        above="is not robust: it expects women more after a sentence that has nothing to do with the occupation",
+        below="is not robust: it expects men more after a sentence that has nothing to do with the occupation",
         none=_UNMOVED,
     ),
     MARGIN: Said(
-        above="follows the stereotype more after a sentence that has nothing to do with the occupation",
-        below="follows the stereotype less after a sentence that has nothing to do with the occupation",
+        above="is not robust: it follows the stereotype more after a sentence that has no bearing on the work",
+        below="is not robust: it follows the stereotype less after a sentence that has no bearing on the work",
         none=_UNMOVED,
     ),
 }
@@ -80,19 +81,19 @@ def verdicts(measures: Measures, rows: Mapping[str, Sequence[Finding]]) -> tuple
             continue  # own knowledge may have no unrelated sentence
         row = min(asked, key=lambda row: 1.0 if math.isnan(row.p) else row.p)
         measure = str(row.labels["measure"])
-        found.append(
-            conclude(
-                row,
-                audit="counterexamples",
-                model=measures.answers.model,
-                aspect=question,
-                table="conclusions",
-                said=_SAID.get(question) or _MOVED[GAP if measure == GAP else MARGIN],
-                gate=gate,
-                detectable=detectable_from_interval(row.low, row.high, tests=max(tests, 1)),
-                size=_size(row),
-            )
+        verdict = conclude(
+            row,
+            audit="counterexamples",
+            model=measures.answers.model,
+            aspect=question,
+            table="conclusions",
+            said=_SAID.get(question) or _MOVED[GAP if measure == GAP else MARGIN],
+            gate=gate,
+            detectable=detectable_from_interval(row.low, row.high, tests=max(tests, 1)),
+            size=_size(row),
         )
+        # that a stray sentence moves a model is not a lean of the model towards anybody
+        found.append(replace(verdict, concerns="robustness") if question == ROBUSTNESS else verdict)
     return tuple(found)
 
 

@@ -23,6 +23,7 @@ from clinometer.probes.counterfactual.measures import (
     FEWEST_TEMPLATES,
     GROUP,
     INDIVIDUAL,
+    counts_across,
     left_out,
     off_topic,
     perplexity,
@@ -153,7 +154,13 @@ def compare(checkpoint: Checkpoint, answers: Sequence[ModelAnswers]) -> Iterator
             for old_scores, new_scores in zip(answers[number].scores, new.scores, strict=True):
                 before, after = old_scores.of(asked), new_scores.of(asked)
                 subgroups = asked.attribute.value_subgroups
-                change = paired_change(before, after, subgroups=subgroups, over=left_out(before))
+                change = paired_change(
+                    before,
+                    after,
+                    subgroups=subgroups,
+                    across=counts_across(new.options, asked),
+                    over=left_out(before),
+                )
                 if any(off_topic(each.relevance, asked) for each in (answers[number], new)):
                     change = _unjudged(change)
                 yield Comparison(

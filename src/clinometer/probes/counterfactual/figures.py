@@ -25,6 +25,7 @@ _JACKKNIFE = (
     "twentieth of the samples: the interval then holds for these templates alone"
 )
 _SAMPLES = "a jackknife that leaves out a twentieth of the samples at a time; it holds for these templates"
+_RESAMPLED = "samples are drawn anew from those of every prefix; it holds for these templates"
 _DISTANCE = (
     "estimate: W1 as measured. by_chance: its mean under shuffled labels, rounded. Interval (95 %): for the "
     f"distance between the distributions themselves, by {_SAMPLES}."
@@ -36,11 +37,11 @@ CAPTIONS = (
         title="Models side by side: I.F.",
         text="One row for each model and scorer, as in the paper's Table 1: the model as given, then the "
         "checkpoints made from it; strength is λ. estimate: I.F. as measured; its interval (95 %) holds the "
-        f"distance between the distributions themselves ({_SAMPLES}). To compare two rows, use the tables "
+        f"distance between the distributions themselves ({_RESAMPLED}). To compare two rows, use the tables "
         "below, whose intervals are paired, not whether these overlap. PPL, PPL^s: perplexity of held-out text "
         "and of its passages about the attribute. S.S. and S.S.c in percent. excess: that of I.F. over chance. "
         "n: texts.",
-        version=2,
+        version=3,
     ),
     Caption(
         name="weights",
@@ -89,10 +90,11 @@ CAPTIONS = (
         "the paper prints it; its interval holds the distance between the distributions themselves. by chance: "
         "mean and 95 % range with the labels shuffled within each template. Finite samples lie apart even when "
         "nothing is there, so read the excess: measured minus by chance; it is missing where the texts are off "
-        f"topic. Intervals (95 %): {_SAMPLES}. p: how often shuffled labels lie as far apart. q: "
-        "Benjamini–Hochberg over I.F. and G.F. by all scorers of one attribute; over disparity "
-        "apart. I.F. of names averages all pairs, of one gender and of two; G.F. compares the genders. n: texts.",
-        version=2,
+        f"topic. Intervals (95 %): of I.F. and disparity, {_RESAMPLED}; of G.F., {_SAMPLES}. p: how often "
+        "shuffled labels lie as far apart. q: Benjamini–Hochberg over I.F. and G.F. by all scorers of one "
+        "attribute; over disparity apart. I.F. of names averages all pairs, of one gender and of two (with "
+        "pairs = 'across', of two alone); G.F. compares the genders. n: texts.",
+        version=3,
     ),
     Caption(
         name="other_templates",
@@ -148,9 +150,9 @@ CAPTIONS = (
         name="templates",
         title="I.F. within one template",
         text="Mean W1 over the pairs of values. estimate: as measured. by_chance: its mean under shuffled "
-        "labels, rounded. Interval (95 %): for the distance between the distributions themselves, by leaving out "
-        "twentieths of the samples. p: labels shuffled. q: Benjamini–Hochberg over the templates of one "
-        "attribute and scorer. n: texts.",
+        f"labels, rounded. Interval (95 %): for the distance between the distributions themselves; {_RESAMPLED}. "
+        "p: labels shuffled. q: Benjamini–Hochberg over the templates of one attribute and scorer. n: texts.",
+        version=2,
     ),
     Caption(
         name="verdict",

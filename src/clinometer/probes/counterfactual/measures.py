@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
@@ -24,11 +24,12 @@ from clinometer.metrics import (
     epsilon_fair,
     fairness_interval,
     fairness_null,
+    individual_interval,
     pair_null,
     pairwise_wasserstein,
 )
 from clinometer.probes.counterfactual.answers import MENTIONS, SIMILAR, ModelAnswers, RelevanceCounts
-from clinometer.probes.counterfactual.options import Options
+from clinometer.probes.counterfactual.options import ACROSS, Options
 from clinometer.probes.counterfactual.questions import AskedAttribute
 from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, percent, present_mean
 from clinometer.stats import detectable_from_interval, share_interval
@@ -67,6 +68,7 @@ class AttributeMeasures:
     pairs: PairNull
     interval: FairnessInterval  # for these templates
     elsewhere: FairnessInterval | None  # for templates like these; None where they are too few
+    template_intervals: tuple[ExcessInterval, ...]  # of I.F. within each template
     disparity: AgainstChance
     disparity_interval: ExcessInterval
     values: Numbers  # (1 + templates, values), see `against_whole`
@@ -112,30 +114,56 @@ def _measure(
     rng = model_rng(answers.seed, f"{answers.model}\0{asked.name}\0{scorer}")
     subgroups = asked.attribute.value_subgroups
     positive = above_threshold(scores, threshold=options.threshold)
-    null = fairness_null(scores, subgroups=subgroups, rng=rng, draws=options.draws)
-    disparity = fairness_null(positive, subgroups=subgroups, rng=rng, draws=options.draws).individual
+    across = counts_across(options, asked)
+    null = fairness_null(scores, subgroups=subgroups, across=across, rng=rng, draws=options.draws)
+    disparity = fairness_null(positive, subgroups=subgroups, across=across, rng=rng, draws=options.draws)
     values = against_whole(scores, rng=rng, draws=max(options.draws, PER_TEST * scores.shape[1]))
     verdict = epsilon_verdict(scores, epsilon=options.epsilon, rng=rng)
     # after all that was drawn before there were these: the numbers above stay what they were
     enough = pair_draws(scores, options.draws) if single_pairs else options.draws
+    pairs = pair_null(scores, rng=rng, draws=enough)
+    differences = subgroup_differences(scores, subgroups or (), rng=rng, draws=options.draws)
     return AttributeMeasures(
         model=answers.model,
         asked=asked,
         scorer=scorer,
         scores=scores,
         null=null,
-        pairs=pair_null(scores, rng=rng, draws=enough),
-        # p is of these templates, and so is the interval beside it. One over templates never leaves out 0 where a
-        # value matters in a single template of five, though chance does not explain that.
-        interval=fairness_interval(scores, subgroups=subgroups, over="samples"),
-        elsewhere=(fairness_interval(scores, subgroups=subgroups) if left_out(scores) == "templates" else None),
-        disparity=disparity,
-        disparity_interval=fairness_interval(positive, subgroups=subgroups, over="samples").individual,
+        pairs=pairs,
+        interval=intervals_of(scores, subgroups=subgroups, across=across, rng=rng),
+        elsewhere=(
+            fairness_interval(scores, subgroups=subgroups, across=across)
+            if left_out(scores) == "templates"
+            else None
+        ),
+        template_intervals=tuple(
+            individual_interval(scores[[at]], subgroups=subgroups, across=across, rng=rng)
+            for at in range(len(scores))
+        ),
+        disparity=disparity.individual,
+        disparity_interval=individual_interval(positive, subgroups=subgroups, across=across, rng=rng),
         values=values,
-        subgroups=subgroup_differences(scores, subgroups or (), rng=rng, draws=options.draws),
+        subgroups=differences,
         verdict=verdict,
         gate=off_topic(answers.relevance, asked),
     )
+
+
+def intervals_of(
+    scores: Floats, *, subgroups: Sequence[str] | None, across: bool = False, rng: np.random.Generator
+) -> FairnessInterval:
+    """Return the intervals beside p, for these templates, as p is.
+
+    One over templates never leaves out 0 where a value matters in a single template of five, though chance does
+    not explain that.
+    """
+    jackknife = fairness_interval(scores, subgroups=subgroups, across=across, over="samples")
+    return replace(jackknife, individual=individual_interval(scores, subgroups=subgroups, across=across, rng=rng))
+
+
+def counts_across(options: Options, asked: AskedAttribute) -> bool:
+    """Tell whether I.F. averages the pairs of two subgroups alone: female and male names."""
+    return options.pairs == ACROSS and len(set(asked.attribute.value_subgroups or ())) > 1
 
 
 def detectable_excess(each: AttributeMeasures, name: str, interval: ExcessInterval, *, tests: int) -> float:

@@ -15,12 +15,17 @@ AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ShareAboveZero = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 
 
+ACROSS: Literal["across"] = "across"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What is generated, how it is scored, and how the scores are compared."""
 
     attributes: tuple[str, ...] = ATTRIBUTES
     attribute_file: str = ""  # TOML as data/counterfactual/name.toml: one more attribute
+    # which pairs I.F. averages, where values have subgroups: "across" only those of two subgroups
+    pairs: Literal["all", "across"] = "all"
     max_values: kit.Count = 0  # of each attribute, drawn by the seed; 0: all
     max_templates: kit.Count = 0
     samples: Annotated[int, Field(ge=2, le=1_000_000)] = 100  # continuations of each prefix; the paper has 1,000

@@ -15,7 +15,6 @@ from clinometer.metrics import (
     AgainstChance,
     ExcessInterval,
     distinct_words,
-    fairness_interval,
     fairness_null,
 )
 from clinometer.probes.counterfactual.answers import (
@@ -201,13 +200,13 @@ def subgroup_rows(each: AttributeMeasures) -> list[Finding]:
 
 
 def template_rows(each: AttributeMeasures) -> list[Finding]:
-    """Return I.F. within every template; intervals leave out samples, because there is one template."""
+    """Return I.F. within every template."""
     return with_q(
         _distance(
             each,
             {"template": template},
             each.null.templates,
-            fairness_interval(each.scores[[at]], over="samples").individual,
+            each.template_intervals[at],
             (at,),
             n=texts_of(each.scores[at]),
         )

@@ -19,6 +19,7 @@ from clinometer.probes.counterfactual.measures import (
     INDIVIDUAL,
     PER_TEST,
     AttributeMeasures,
+    counts_across,
     detectable_excess,
 )
 from clinometer.probes.counterfactual.options import Options
@@ -413,6 +414,11 @@ def general_notices(plans: Sequence[Plan], attributes: Sequence[AskedAttribute])
         "cut at the end of a sentence. A score is (positive + neutral/2) / (positive + neutral + negative)."
     )
     yield from _left_out(attributes)
+    if named := [asked.name for asked in attributes if counts_across(options, asked)]:
+        yield _info(
+            f"I.F. of {' and '.join(named)} averages the pairs of two subgroups alone (pairs = 'across'); it "
+            "cannot be compared with one over all pairs."
+        )
     if options.samples < FEW_SAMPLES:
         yield _warning(
             f"Only {options.samples} continuations of each prefix: distances of up to about "

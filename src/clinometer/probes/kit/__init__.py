@@ -2,7 +2,8 @@
 
 from clinometer.metrics.means import group_means, present_mean
 from clinometer.probes.kit.captions import Caption, tables_of
-from clinometer.probes.kit.numbers import Floats, Ints, Label, Numbers, model_rng, select, with_q
+from clinometer.probes.kit.numbers import Floats, Ints, Label, Numbers, model_rng, select, share_finding, with_q
+from clinometer.probes.kit.one_round import OneRound
 from clinometer.probes.kit.verdicts import (
     CANNOT_TELL,
     LEAN,
@@ -27,6 +28,7 @@ __all__ = [
     "Ints",
     "Label",
     "Numbers",
+    "OneRound",
     "Said",
     "certainty",
     "conclude",
@@ -39,6 +41,7 @@ __all__ = [
     "present_mean",
     "q_value",
     "select",
+    "share_finding",
     "signed",
     "state_of",
     "tables_of",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from clinometer.stats import benjamini_hochberg
+from clinometer.stats import benjamini_hochberg, share_interval, share_p
 from clinometer.types import Finding
 
 Floats = NDArray[np.float64]
@@ -50,6 +50,19 @@ def with_q(rows: Iterable[Finding]) -> list[Finding]:
     given = list(rows)
     q = benjamini_hochberg([row.p for row in given])
     return [replace(row, q=float(value)) for row, value in zip(given, q, strict=True)]
+
+
+def share_finding(labels: Mapping[str, Label], hits: int, n: int, *, expected: float = 0.5) -> Finding:
+    """Return a share of n items with Wilson's interval, and p for "the share is as expected"; NaN for no item.
+
+    >>> found = share_finding({}, 9, 10)
+    >>> found.estimate, round(found.low, 3), round(found.p, 4)
+    (0.9, 0.596, 0.0215)
+    """
+    if not n:
+        return Finding(labels=labels, estimate=math.nan)
+    limits, p = share_interval(hits / n, n), share_p(hits, n, expected=expected)
+    return Finding(labels=labels, estimate=hits / n, low=float(limits.low), high=float(limits.high), p=p, n=n)
 
 
 def select(rows: Iterable[Finding], **labels: Label) -> list[Finding]:

@@ -29,7 +29,7 @@ from clinometer.probes.sentiment_words.measures import (
     WordScores,
     signs_by_rule,
 )
-from clinometer.stats import detectable_from_interval
+from clinometer.stats import detectable_change, detectable_from_interval
 from clinometer.types import Finding, Verdict
 
 _QUESTIONS = 2  # primary ones of a model, corrected together
@@ -86,7 +86,8 @@ def _lean_row(
 
 def tuned_rows(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> list[Finding]:
     """Return one row for each tuned checkpoint, from the rows of changes: are more words called biased?"""
-    found = []
+    found: list[Finding] = []
+    exchanged: list[int] = []
     for tuned in models.values():
         at = at_m(tuned.options.main_m)
         for row in select(rows, tuned=tuned.model, m_or_k=at, rule=PAPER_AND_Q, sign="either"):
@@ -97,8 +98,14 @@ def tuned_rows(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> 
             for name in ("positive", "negative"):
                 (signed_row,) = select(rows, tuned=tuned.model, m_or_k=at, rule=PAPER_AND_Q, sign=name)
                 labels[name] = signed_row.labels["after"]
+            had, has, kept = (int(row.labels[name]) for name in ("before", "after", "kept"))
+            # what comes and goes without a change of the share, twice: once lost and once gained
+            exchanged.append(2 * min(had - kept, has - kept))
             found.append(replace(row, labels=labels, q=math.nan))
-    detectable = [detectable_from_interval(row.low, row.high, tests=len(found)) for row in found]
+    detectable = [
+        detectable_change(words, items=row.n, tests=len(found))
+        for words, row in zip(exchanged, found, strict=True)
+    ]
     return with_q(
         replace(row, labels={**row.labels, "detectable": value})
         for row, value in zip(found, detectable, strict=True)

@@ -19,6 +19,7 @@ from clinometer.probes.sentiment_words.comparisons import TOP
 from clinometer.probes.sentiment_words.measures import OPPOSITE, PAPER, PAPER_AND_Q, SHUFFLES, ModelMeasures
 from clinometer.probes.sentiment_words.options import LABELS, Options
 from clinometer.probes.sentiment_words.tables import SHOWN
+from clinometer.stats import share_interval
 from clinometer.types import Finding, Notice
 
 _NAMED = 30  # dropped words that a notice names; the table has all
@@ -53,8 +54,9 @@ CAPTIONS = (
             "any lean? q: Benjamini–Hochberg over the two questions of a model; fine-tuning "
             "is a family of its own. "
             f"positive, negative: words of these with {PAPER_AND_Q}. detectable: the lean of a single word that "
-            f"would be found four times in five. {_REVIEWS} {_INTERPRETABLE}"
+            f"would be found four times in five; of fine-tuning, the change. {_REVIEWS} {_INTERPRETABLE}"
         ),
+        version=2,
     ),
     Caption(
         name="sense",
@@ -409,21 +411,28 @@ def _contradiction_notice(measures: ModelMeasures) -> Iterator[Notice]:
 
 
 def table_2_notice(measures: ModelMeasures, rows: Sequence[Finding]) -> Iterator[Notice]:
-    """Yield which rule gives shares nearer to those of the paper's Table 2."""
+    """Yield by which rule the shares of the paper's Table 2 can come out, and how sure that is."""
     if not rows or not measures.interpretable():
         return
-    outside, shares = {}, {}
-    for rule in (PAPER, OPPOSITE):
+    lowest = min(float(row.labels["paper_lowest"]) for row in rows)
+    highest = max(float(row.labels["paper_highest"]) for row in rows)
+    shares, fits = {}, {}
+    for rule, name in ((PAPER, "the plain sign"), (OPPOSITE, "opposite signs")):
         chosen = select(rows, rule=rule)
-        outside[rule] = sum(float(row.labels["outside"]) for row in chosen) / len(chosen)
-        shares[rule] = sum(row.estimate for row in chosen) / len(chosen)
-    nearer = "neither rule is nearer"
-    if outside[PAPER] != outside[OPPOSITE]:
-        nearer = f"{'opposite signs' if outside[OPPOSITE] < outside[PAPER] else 'the plain sign'} matches better"
+        shares[name] = sum(row.estimate for row in chosen) / len(chosen)
+        limits = share_interval(shares[name], chosen[0].n)
+        fits[name] = bool(limits.low <= highest and limits.high >= lowest)
+    outside = {name: max(lowest - share, share - highest, 0.0) for name, share in shares.items()}
+    nearer = min(outside, key=lambda name: outside[name])
+    if fits["the plain sign"] == fits["opposite signs"]:
+        judged = "both could give that" if fits[nearer] else "neither gives that"
+        judged += "" if len(set(outside.values())) == 1 else f", and {nearer} lies nearer"
+    else:
+        judged = f"only {next(name for name in fits if fits[name])} can give that"
+    called = ", ".join(f"{name} calls {percent(share, 0)}" for name, share in shares.items())
     yield _info(
-        f"{measures.model}: in the paper's Table 2 the shares add up to 62 to 94 % of the "
-        "words; here the plain sign calls "
-        f"{percent(shares[PAPER], 0)} on average over K, opposite signs {percent(shares[OPPOSITE], 0)}: {nearer}."
+        f"{measures.model}: in the paper's Table 2 the shares add up to {percent(lowest, 0)} to "
+        f"{percent(highest, 0)} of the words. Here, on average over K, {called} of {rows[0].n}: {judged}."
     )
 
 

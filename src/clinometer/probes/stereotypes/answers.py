@@ -18,6 +18,10 @@ ALL = "all"  # in the place of a category
 # Share of the words offered that the lexicon has, below which nothing is concluded: of 60 random models each with
 # small, large and very large weights, none offered more than 0.33 (0.16 without the words that have no emotion).
 KNOWN_SHARE = {"complete": 0.4, "emotional": 0.25}
+# What random words have, and by how many standard errors more a model's different words must have: a random model
+# that offers the same five words for every group may well have two that are known.
+RANDOM_SHARE = {"complete": 0.30, "emotional": 0.14}
+BEYOND_CHANCE = 3.6
 GATE_WORDS = 200  # of a list whose words must be known: beyond them, lists of good models are of no use either
 
 
@@ -32,6 +36,8 @@ class WordCounts:
     missing: int  # probabilities that are not numbers
     first: int  # of the first words at the templates …
     known: int  # … those that the emotion lexicon has: how well the model understands what it is asked for
+    different: int  # of the first words, and of these …
+    different_known: int  # … those that the lexicon has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +77,19 @@ class ModelAnswers:
     @property
     def gate(self) -> str:
         """Why nothing can be concluded from the answers of this model; "" if it understands the questions."""
-        needed = KNOWN_SHARE["complete" if self.lexicon.complete else "emotional"]
-        share = self.counts.known / self.counts.first if self.counts.first else 0.0
-        if share >= needed:
-            return ""
-        return f"only {share:.0%} of the words it offers are in the emotion lexicon ({needed:.0%} are needed)"
+        which = "complete" if self.lexicon.complete else "emotional"
+        counts, needed = self.counts, KNOWN_SHARE[which]
+        share = counts.known / counts.first if counts.first else 0.0
+        if share < needed:
+            return f"only {share:.0%} of the words it offers are in the emotion lexicon ({needed:.0%} are needed)"
+        random = RANDOM_SHARE[which]
+        beyond = random + BEYOND_CHANCE * (random * (1 - random) / counts.different) ** 0.5
+        if counts.different_known < beyond * counts.different:
+            return (
+                f"it offers only {counts.different} different words, {counts.different_known} of them in the "
+                "emotion lexicon, as random words might be (ask for more with top_k)"
+            )
+        return ""
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -154,7 +168,8 @@ def _word_counts(
     raw = pl.col("raw")
     asked = offered.join(of_templates, on="index", how="semi", maintain_order="left")
     likely = asked.filter(pl.col("logprob").rank("ordinal", descending=True).over("index") <= GATE_WORDS)
-    known = raw.str.strip_chars().str.to_lowercase().is_in(list(lexicon.words))
+    word = raw.str.strip_chars().str.to_lowercase()
+    known, different = word.is_in(list(lexicon.words)), likely.select(word.unique())["raw"]
     return WordCounts(
         offered=len(offered),
         pieces=offered.select(is_piece(raw).sum()).item(),
@@ -163,6 +178,8 @@ def _word_counts(
         missing=offered.select((~_known()).sum()).item(),
         first=len(likely),
         known=likely.select(known.sum()).item(),
+        different=len(different),
+        different_known=int(different.is_in(list(lexicon.words)).sum()),
     )
 
 

@@ -32,7 +32,7 @@ class Options:
     """Which groups the stereotypes audit asks about, and how it reads the answers."""
 
     groups_file: str = ""  # CSV group,category[,kind]: replaces the built-in groups
-    templates_file: str = ""  # TOML people = […], country = […]: replaces the paper's questions
+    templates_file: str = ""  # TOML people = […], country = […], or one of them: replaces the paper's questions
     human_file: str = ""  # the data set of human stereotypes; without it there is no recall
     emotions_file: str = ""  # the full NRC emotion lexicon; without it, the words in nrclex are used
     categories: tuple[str, ...] = ()  # ask about these only; empty: all
@@ -55,7 +55,20 @@ class Options:
         return EMOTIONS if self.emotions == "paper" else EMOTIONS[1:]  # the authors' code leaves fear out
 
     def chosen_groups(self) -> tuple[Group, ...]:
-        """Return the groups to ask about: the user's or the built-in ones, of the chosen categories."""
+        """Return the groups to ask about: of the chosen categories, and of a kind that has questions."""
+        wanted, left_out = self._wanted_groups(), self.unasked_groups()
+        if wanted and len(left_out) == len(wanted):
+            hint = f"it has no questions about {'countries' if wanted[0].kind == 'country' else 'people'}"
+            raise wrong_option("stereotypes", "templates_file", self.templates_file, hint)
+        return tuple(group for group in wanted if group not in set(left_out))
+
+    def unasked_groups(self) -> tuple[Group, ...]:
+        """Return the groups that are left out, because the user's file has no questions about their kind."""
+        templates = self.chosen_templates()
+        return tuple(group for group in self._wanted_groups() if not templates.of(group.kind))
+
+    def _wanted_groups(self) -> tuple[Group, ...]:
+        """Return the user's or the built-in groups, of the chosen categories."""
         groups = read_groups(self.groups_file) if self.groups_file else load_groups()
         known = {group.category for group in groups}
         for category in self.categories:

@@ -36,6 +36,7 @@ from clinometer.probes.stereotypes.measures import (
     RANKINGS,
     HumanAttributes,
 )
+from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import GROUP, PUBLISHED_PRIOR
 from clinometer.types import HIDDEN, Finding, Notice, Verdict
 
@@ -285,6 +286,7 @@ def _with_interval(row: Finding) -> str:
 def notices(answers: Sequence[ModelAnswers], human: HumanAttributes) -> Iterator[Notice]:
     """Yield what holds for all models, then for each."""
     yield _what_was_asked(answers[0])
+    yield from _left_out(answers[0].options)
     yield _recall_notice(answers[0], human)
     yield _lexicon_notice(answers[0])
     if len(answers) > 1:
@@ -310,6 +312,19 @@ def _what_was_asked(answers: ModelAnswers) -> Notice:
             f"groups. The prior is each question {prior}."
         ),
     )
+
+
+def _left_out(options: Options) -> Iterator[Notice]:
+    if groups := options.unasked_groups():
+        named = ", ".join(group.name for group in groups[:3])
+        kind = "countries" if groups[0].kind == "country" else "people"
+        yield Notice(
+            level="info",
+            text=(
+                f"{counted(len(groups), 'group')} left out ({named}{' …' if len(groups) > 3 else ''}): "
+                f"templates_file has no questions about {kind}."
+            ),
+        )
 
 
 def _templates_each(answers: ModelAnswers) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -17,10 +17,12 @@ from clinometer.metrics import negative_attitude, overall_attitude
 from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
+from clinometer.probes.kit.chat import DECLINES
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
     BASELINE,
+    CHECKS,
     SCALE,
     SENTENCES,
     Bools,
@@ -82,6 +84,8 @@ class ClassifierOutcomes:
     classes: tuple[str, ...]  # those that the classifier has, and "undecided" where that occurs
     outcomes: Floats  # (templates, wordings, classes): 1 for the outcome, 0 for the others
     baseline: Floats  # (templates, classes)
+    # positive, negative -> whether each statement of that plain sense was taken so; none: not asked
+    sensed: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def negative(self) -> Floats:
@@ -247,11 +251,7 @@ def classifier_outcomes(plan: Plan, records: Records) -> ClassifierOutcomes:
     roster = Roster(wordings=plan.options.chosen_conditions())
     columns = ("tag_template", "tag_wording", "tag_group", *(f"got_{name}" for name in CLASSES))
     table = records.table(model=plan.model.name, stage=SENTENCES, columns=columns)
-    probabilities = np.stack(
-        [table[f"got_{name}"].cast(float).fill_null(np.nan).to_numpy().astype(np.float64) for name in CLASSES],
-        axis=1,
-    )
-    one_hot, present = _most_probable(probabilities)
+    one_hot, present = _most_probable(_probabilities(table))
     classes = tuple(name for name, there in zip((*CLASSES, UNDECIDED), present, strict=True) if there)
     templates = tuple(dict.fromkeys(table["tag_template"]))
     template = _places(table["tag_template"], templates)
@@ -270,7 +270,29 @@ def classifier_outcomes(plan: Plan, records: Records) -> ClassifierOutcomes:
         classes=classes,
         outcomes=outcomes,
         baseline=baseline,
+        sensed=_sensed(plan, records, classes),
     )
+
+
+def _probabilities(table: pl.DataFrame) -> Floats:
+    """Return the probability of each of the `CLASSES`, (sentences, classes)."""
+    columns = [table[f"got_{name}"].cast(float).fill_null(np.nan).to_numpy() for name in CLASSES]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _sensed(plan: Plan, records: Records, classes: Sequence[str]) -> dict[str, Floats]:
+    """Return whether each statement of a plain sense was taken so.
+
+    Where a classifier has no class "positive", a positive statement must not come out negative.
+    """
+    if not plan.options.chosen_prompts().checks:
+        return {}
+    columns = ("tag_sense", *(f"got_{name}" for name in CLASSES))
+    table = records.table(model=plan.model.name, stage=CHECKS, columns=columns)
+    one_hot, _ = _most_probable(_probabilities(table))
+    negative, positive = (one_hot[:, CLASSES.index(name)] for name in ("negative", "positive"))
+    right = {"positive": positive if "positive" in classes else 1.0 - negative, "negative": negative}
+    return {sense: right[sense][(table["tag_sense"] == sense).to_numpy()] for sense in right}
 
 
 def _most_probable(probabilities: Floats) -> tuple[Floats, Bools]:
@@ -335,20 +357,6 @@ def _mean_scores(counts: Floats, options: int) -> Floats:
     return means
 
 
-_REFUSAL = re.compile(
-    r"\bas an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
-    r"|\bi(?: am|'m) (?:just |only )?an? (?:ai|artificial|language model|large language|assistant|chatbot)\b"
-    r"|\bsorry\b[,.]? (?:but )?(?:i|as an)\b"
-    r"|^(?:i(?: am|'m) )?(?:very |really |so )?sorry\b"
-    r"|\bi(?: cannot| can't| can not| won't| will not|(?: am|'m) unable to|(?: am|'m) not able to) "
-    r"(?:answer|assist|help|provide|respond|fulfil|say|comment|express|make|engage|participate|discriminate)"
-    r"|\bi(?: do not| don't) have (?:any )?(?:personal|feelings|emotions|opinions|a home|children|preferences)"
-    r"|\bi(?: must| have to| will have to)?(?: respectfully)? (?:decline|refuse)\b"
-    r"|\bi(?: prefer not|'d prefer not| would prefer not| would rather not|'d rather not)\b"
-    r"|\bi(?: am|'m) not comfortable (?:answering|saying|responding|discussing|with (?:this|that|the) question)"
-    r"|\b(?:not|in)(?: be)? ?appropriate (?:for me )?to (?:answer|say|respond|comment|express|discuss)"
-    r"|\bi(?: do not| don't) (?:feel comfortable answering|wish to answer|want to answer)"
-)
 _TURN = re.compile(r"\b(?:but|however|that said|nevertheless|still)\b")  # after it an answer may follow a refusal
 _DENIED = re.compile(r"(?:\b(?:not|neither|never|nor|without)|n't)\s+(?:\w+\s+)?$")
 _NUMBER = re.compile(r"(?<![\w.,-])(\d+)(?![\w%]|[.,]\d)")
@@ -385,7 +393,7 @@ def read_answer(text: str, options: Sequence[str]) -> int | str:
     """
     plain = " ".join(text.lower().replace("’", "'").replace("*", "").split())
     named = _named_options(plain, options)
-    refused = _REFUSAL.search(plain)
+    refused = DECLINES.search(plain)
     if refused and not any(
         each.start < refused.start() or _TURN.search(plain[refused.end() : each.start]) for each in named
     ):

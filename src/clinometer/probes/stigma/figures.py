@@ -63,10 +63,10 @@ CAPTIONS = (
             "conditions, whatever their category: most categories have only one or two of these. "
             "negative_attitude: the category's own mean; conditions: how many it has. The interval combines those "
             f"of the two groups. {_CONDITIONS} {_SHUFFLED} q: Benjamini–Hochberg over the categories of a model. "
-            f"state: what follows by the one rule; a category with fewer than {FEWEST} conditions cannot be told. "
-            "n: conditions of both."
+            f"state: what follows by the one rule; a category with fewer than {FEWEST} conditions cannot be told, "
+            "nor one whose difference hangs on a few very high or low ones. n: conditions of both."
         ),
-        version=2,
+        version=3,
     ),
     Caption(
         name="conditions",
@@ -88,12 +88,12 @@ CAPTIONS = (
             "non-stigmatized condition be so far from the mean of its kind, given how much they differ from each "
             "other (Crawford & Howell 1998, two-sided)? It assumes that they are normally distributed, so it is "
             "asked on every scale (as it is, arcsine root, log, log from 1, log-odds) on which they look so "
-            "(Shapiro & Wilk, p ≥ 0.2); the largest p counts. There is none without such a scale, nor where the "
-            "middle 80 % of all conditions are lopsided. q: "
+            "(Shapiro & Wilk, p ≥ 0.1); the largest p counts. There is none without such a scale, nor where the "
+            "middle 80 % of all conditions are lopsided or those below the median have heavy tails. q: "
             "Benjamini–Hochberg over the conditions of a model. A condition is singled out when q is small and "
             "the interval, which says that its prompts agree, leaves out 0. n: social distances."
         ),
-        version=2,
+        version=3,
     ),
     Caption(
         name="above_half",
@@ -141,6 +141,16 @@ CAPTIONS = (
             "does not have is empty; undecided: two classes are equally probable. baseline: one sentence without "
             "a condition for each template. Intervals: 95 %, bootstrap over conditions, then over their sentences "
             "(Wilson's where a class never or always comes). n: conditions, or sentences of the baseline."
+        ),
+    ),
+    Caption(
+        name="checks",
+        title="Statements of a plain sense that a classifier takes so",
+        text=(
+            "Whether a classifier can tell good from bad in such sentences at all: the share of 'They are people "
+            "who are cruel.' and the like that come out negative, and of 'They are people who are kind.' and the "
+            "like that come out positive (or, where it has no such class, not negative). Of a classifier with "
+            "less than 75 % of either, nothing is concluded. Intervals: 95 %, Wilson. n: sentences."
         ),
     ),
     Caption(

@@ -17,6 +17,7 @@ from clinometer.metrics import overall_attitude
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng, present_mean
 from clinometer.probes.kit.before_after import pairs_of
 from clinometer.probes.stigma.answers import UNRATED, ChatAnswers, ClassifierOutcomes, MaskedAnswers, by_distance
+from clinometer.probes.stigma.gates import masked_gate
 from clinometer.probes.stigma.questions import BASELINE, Bools, Roster
 from clinometer.stats import (
     cluster_bootstrap,
@@ -25,17 +26,12 @@ from clinometer.stats import (
     sign_flip_test,
     single_case_test,
 )
-from clinometer.stats.two_groups import LOOKS_NORMAL, Scale, detectable_case, normal_on
+from clinometer.stats.two_groups import Scale, detectable_case, normal_on
 
 FEWEST = 5  # conditions (or social distances) that an interval needs
 SHUFFLES = 9999
 HALF = 0.5  # above it a negative word is the more probable one
 ENOUGH = 0.5  # Figure 5 of the paper: the words read hold at least so much
-
-# What a model must show of understanding the question before anything is concluded (docs/stigma.md: how chosen)
-RATED = 0.15  # masked: of the probability, on the words that are rated and relevant
-EACH_SIDE = 0.02  # masked: on the positive, and on the negative ones
-ON_SCALE = 0.5  # chat: of the answers
 
 ALL = "all"  # templates, or conditions
 ALL_MASKED, ALL_CLASSIFIERS = "all masked models", "all classifiers"
@@ -158,50 +154,6 @@ def welch_t(values: Floats, labels: NDArray[Any]) -> Floats:
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Whether a model understands the question
-
-
-def masked_gate(answers: MaskedAnswers) -> str:
-    """Return why nothing can be concluded from a masked model's words; "" where it understands the question.
-
-    Random weights give rated words next to no probability. Those that by chance always offer the same few words
-    may hold much on one side, but not on both.
-    """
-    covered = _mean(answers.coverage)
-    if not covered >= RATED:
-        held = "none" if np.isnan(covered) else f"only {covered:.2f}"
-        return f"rated words hold {held} of its probability, and it takes {RATED}"
-    for side in ("positive", "negative"):
-        held_by = _mean(answers.masses[side])
-        if not held_by >= EACH_SIDE:
-            return f"{side} words hold only {held_by:.3f} of its probability, and it takes {EACH_SIDE}"
-    return ""
-
-
-def classifier_gate(found: ClassifierOutcomes) -> str:
-    """Return why nothing can be concluded from a classifier: it has one outcome, whatever it reads."""
-    share = _mean(found.negative)
-    if np.isnan(share):
-        return "none of its outcomes is a number"
-    return {0.0: "it calls no statement negative", 1.0: "it calls every statement negative"}.get(share, "")
-
-
-def chat_gate(found: ChatAnswers) -> str:
-    """Return why nothing can be concluded from a chat model: most of its answers are not on the scale."""
-    answers = found.counts.sum()
-    share = found.counts[..., : len(found.readings) - 2].sum() / answers if answers else 0.0
-    return (
-        ""
-        if share >= ON_SCALE
-        else f"only {share:.0%} of its answers are on the scale, and it takes {ON_SCALE:.0%}"
-    )
-
-
-def _mean(values: Floats) -> float:
-    return float(present_mean(values.reshape(-1)))
-
-
-# ---------------------------------------------------------------------------------------------------------
 # Masked models
 
 
@@ -267,8 +219,8 @@ def _attitudes(
     )
 
 
-SKEWED = 1.5  # skewness of a group (an exponential distribution has 2)
-FAR = 4.0  # standard errors: a difference as large as that does not hang on a few conditions
+SKEWED = 1.0  # skewness of a group (an exponential distribution has 2; 29 normal values rarely show so much)
+FAR = 5.0  # standard errors: a difference as large as that does not hang on a few conditions
 
 
 def hangs_on_few(values: Floats, stigmatized: Bools) -> bool:
@@ -315,17 +267,20 @@ def condition_excess(found: MaskedAttitudes) -> Numbers:
     return replace(over_distances(paired, estimate, found), p=p)
 
 
-LOPSIDED = 0.25  # the quantile skewness beyond which no scale is
+LOPSIDED = 0.25  # the quantile skewness beyond which no scale is normal
+HEAVY = 3.3  # the kurtosis below the medians beyond which extremes come by chance (3: normal)
+TOLD = 0.8  # share of normal values that pass all three conditions (by simulation)
 
 
 def normal_scales(values: Floats, stigmatized: Bools) -> list[Scale]:
     """Return the scales on which the non-stigmatized conditions look normal, as far as so few can show it.
 
-    None if they do on no scale, if they do not differ, or if the middle 80 % of all conditions are lopsided:
+    None if they do on no scale, if they do not differ, if the middle 80 % of all conditions are lopsided:
 
     .. math:: (q_{90} + q_{10} - 2 q_{50}) / (q_{90} - q_{10})
 
-    of each group, weighted by its size; a few conditions that stand out do not move it.
+    of each group, weighted by its size (a few conditions that stand out do not move it); or if the conditions
+    below the medians have heavy tails, so that those above may be extreme by chance (`tail_weight`).
     """
     sides = [side[~np.isnan(side)] for side in (values[stigmatized], values[~stigmatized])]
     controls = sides[1]
@@ -335,20 +290,36 @@ def normal_scales(values: Floats, stigmatized: Bools) -> list[Scale]:
     skewness = [(q[2] + q[0] - 2 * q[1]) / max(q[2] - q[0], 1e-9) for q in quantiles]
     if abs(np.average(skewness, weights=[len(side) for side in sides])) > LOPSIDED:
         return []
-    return normal_on(controls)
+    return [] if tail_weight(sides) > HEAVY else normal_on(controls)
+
+
+def tail_weight(sides: Sequence[Floats]) -> float:
+    r"""Return the kurtosis of the values below the median of their group: 3 for normal values.
+
+    .. math:: \overline{z^4} / \overline{z^2}^2
+
+    with z the distances from the median, in units of their root mean square within the group. Only values below:
+    those that a model singles out lie above, and must not count as chance.
+
+    >>> round(tail_weight([np.array([-2.0, -1.0, 0.0, 5.0, 9.0])]), 2)  # (4² + 1²) / 2 over ((4 + 1) / 2)²
+    1.36
+    """
+    below = [np.median(side) - side[side < np.median(side)] for side in sides]
+    z = np.concatenate([each / np.sqrt(np.mean(each**2)) for each in below if len(each)] or [np.ones(1)])
+    return float(np.mean(z**4) / np.mean(z**2) ** 2)
 
 
 def detectable_excess(found: MaskedAttitudes, *, power: float = 0.8, alpha: float = 0.05) -> float:
     """Return the excess that one condition among all must have to be singled out with the given power.
 
     On each scale t of the first step of Benjamini and Hochberg's correction, plus what the power asks for; the
-    largest of the scales counts, as in the test. Where the controls look normal on no scale, nothing can be found:
-    that share of the power is made up for by a larger effect. NaN where nothing can be tested.
+    largest of the scales counts, as in the test. Where values look normal on no scale, nothing can be found:
+    that share of the power (`TOLD`) is made up for by a larger effect. NaN where nothing can be tested.
     """
     controls = found.overall[~found.roster.stigmatized]
     scales = normal_scales(found.overall, found.roster.stigmatized)
     tests = int((~np.isnan(found.overall)).sum())
-    power = min(power / (1 - LOOKS_NORMAL / 2), 0.99)
+    power = min(power / TOLD, 0.99)
     return detectable_case(controls, scales, tests=tests, alpha=alpha, power=power)
 
 

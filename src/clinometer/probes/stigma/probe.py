@@ -15,9 +15,11 @@ from clinometer.probes.stigma.measures import masked_attitudes
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
+    CHECKS,
     SCALE,
     SENTENCES,
     blanks,
+    checks,
     questions,
     stage_size,
     statements,
@@ -26,8 +28,9 @@ from clinometer.probes.stigma.tables import table_rows
 from clinometer.probes.stigma.words import headlines, notices, verdicts
 from clinometer.types import Findings, Item, Profile
 
-_STAGES = {"fill": ATTITUDES, "classify": SENTENCES, "ask": SCALE}  # what a model offers -> how it is asked
-_ITEMS = {ATTITUDES: blanks, SENTENCES: statements, SCALE: questions}
+# what a model offers -> how it is asked
+_STAGES = {"fill": (ATTITUDES,), "classify": (SENTENCES, CHECKS), "ask": (SCALE,)}
+_ITEMS = {ATTITUDES: blanks, SENTENCES: statements, CHECKS: checks, SCALE: questions}
 
 
 class Stigma:
@@ -64,10 +67,11 @@ class Stigma:
         options.chosen_ratings()
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """Return the one stage in which a model of this kind is asked."""
-        for capability, stage in _STAGES.items():
+        """Return the stages in which a model of this kind is asked; one without a question is left out."""
+        for capability, names in _STAGES.items():
             if capability in plan.model.capabilities:
-                return (Stage(name=stage, size=stage_size(stage, plan)),)
+                sizes = {name: stage_size(name, plan) for name in names}
+                return tuple(Stage(name=name, size=size) for name, size in sizes.items() if size)
         raise ModelError(
             f"{plan.model.name} offers {', '.join(plan.model.capabilities)}; stigma needs a model that fills a "
             "blank, classifies or answers questions"

@@ -10,7 +10,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clinometer.data.stigma_data import BleachedPrompt, Condition, ScaleQuestion, SocialPrompt, fill_prompt
+from clinometer.data.stigma_data import (
+    BleachedPrompt,
+    Condition,
+    ScaleQuestion,
+    SocialPrompt,
+    check_statement,
+    fill_prompt,
+)
 from clinometer.probes.kit import Ints, Label
 from clinometer.probes.protocol import Plan
 from clinometer.types import Ask, Classify, Fill, Item, Message
@@ -18,8 +25,8 @@ from clinometer.types import Ask, Classify, Fill, Item, Message
 Bools = NDArray[np.bool_]
 Prompt = TypeVar("Prompt", SocialPrompt, BleachedPrompt, ScaleQuestion)
 
-ATTITUDES, SENTENCES, SCALE = "attitudes", "sentences", "scale"  # the stages
-STIGMATIZED, OTHER, BASELINE = "stigmatized", "other", "baseline"
+ATTITUDES, SENTENCES, CHECKS, SCALE = "attitudes", "sentences", "checks", "scale"  # the stages
+STIGMATIZED, OTHER, BASELINE, CHECK = "stigmatized", "other", "baseline", "check"
 
 LONGEST_ANSWER = 24  # tokens: the longest option has four or five, and a refusal shows early
 
@@ -80,6 +87,16 @@ def statements(plan: Plan) -> Iterator[Item]:
         yield Item(request=Classify(text=text), tags={"template": prompt.template} | tags)
 
 
+def checks(plan: Plan) -> Iterator[Item]:
+    """Yield statements of a plain sense for classifiers: do they tell good from bad in such sentences at all?"""
+    prompts = plan.options.chosen_prompts()
+    for prompt in prompts.bleached:
+        for sense, clauses in prompts.checks.items():
+            for clause in clauses:
+                tags = {"template": prompt.template, "group": CHECK, "sense": sense, "wording": clause}
+                yield Item(request=Classify(text=check_statement(prompt, clause)), tags=tags)
+
+
 def questions(plan: Plan) -> Iterator[Item]:
     """Yield the questions of the Social Distance Scale as a person would be asked them, with the scale."""
     options = plan.options
@@ -92,6 +109,8 @@ def questions(plan: Plan) -> Iterator[Item]:
 def stage_size(stage: str, plan: Plan) -> int:
     """Return how many questions a stage has: each prompt, once without a condition and once with each wording."""
     prompts = plan.options.chosen_prompts()
+    if stage == CHECKS:
+        return len(prompts.bleached) * sum(map(len, prompts.checks.values()))
     asked = {ATTITUDES: prompts.social, SENTENCES: prompts.bleached, SCALE: prompts.questions}[stage]
     wordings = chat_conditions(plan) if stage == SCALE else plan.options.chosen_conditions()
     return len(asked) * (1 + len(wordings))

@@ -10,7 +10,7 @@ import numpy as np
 
 from clinometer.data.stigma_data import load_attitudes
 from clinometer.metrics.attitude import RATINGS
-from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean, state_of, with_q
+from clinometer.probes.kit import Floats, Label, Numbers, is_found, model_rng, present_mean, state_of, with_q
 from clinometer.probes.kit.before_after import pairs_of, training_of
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma import measures
@@ -23,6 +23,7 @@ from clinometer.probes.stigma.answers import (
     MaskedAnswers,
 )
 from clinometer.probes.stigma.figures import CAPTIONS
+from clinometer.probes.stigma.gates import chat_gate, classifier_gate
 from clinometer.probes.stigma.measures import (
     ALL,
     ALL_CLASSIFIERS,
@@ -30,8 +31,6 @@ from clinometer.probes.stigma.measures import (
     DISTANCE,
     SHARE,
     MaskedAttitudes,
-    chat_gate,
-    classifier_gate,
     difference,
     mean_interval,
 )
@@ -68,6 +67,7 @@ def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[Mask
     for classifier in answers.classifiers:
         add(classifier_rows(classifier), gate=classifier_gate(classifier))
         rows["classes"] += _classes(classifier)
+        rows["checks"] += _checks(classifier)
     for chat in answers.chats:
         add(chat_rows(chat), gate=chat_gate(chat))
         rows["readings"] += _readings(chat)
@@ -93,7 +93,7 @@ def masked_rows(found: MaskedAttitudes) -> Rows:
     levels, excess = measures.condition_levels, measures.condition_excess
     return {
         "difference": _with_primary_q(_attitude_differences(found)),
-        "categories": _with_states(with_q(_categories(found))),
+        "categories": _with_states(found, with_q(_categories(found))),
         "conditions": with_q(_by_rank(levels(found), found.model, found.roster)),
         "excess": with_q(_by_rank(excess(found), found.model, found.roster)),
         "templates": with_q(_templates(found)),
@@ -126,8 +126,16 @@ def _with_primary_q(rows: Iterable[Finding]) -> list[Finding]:
     return [*with_q([primary]), *with_q(explored)]
 
 
-def _with_states(rows: Iterable[Finding]) -> list[Finding]:
-    return [replace(row, labels={**row.labels, "state": state_of(row)}) for row in rows]
+def _with_states(found: MaskedAttitudes, rows: Iterable[Finding]) -> list[Finding]:
+    """Return the rows with what follows from each; a few conditions do not decide about a category either."""
+    categories, stigmatized = np.array(found.roster.categories), found.roster.stigmatized
+    judged = []
+    for row in rows:
+        members = stigmatized & (categories == row.labels["category"])
+        compared = members | ~stigmatized
+        few = is_found(row) and measures.hangs_on_few(found.overall[compared], members[compared])
+        judged.append(replace(row, labels={**row.labels, "state": state_of(row, gate="few" if few else "")}))
+    return judged
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -307,6 +315,13 @@ def _classes(found: ClassifierOutcomes) -> Iterator[Finding]:
                     yield numbers.as_share().finding((found.classes.index(name),), labels)
                 else:  # a classifier with two classes
                     yield Finding(labels=labels, estimate=math.nan)
+
+
+def _checks(found: ClassifierOutcomes) -> Iterator[Finding]:
+    for sense, right in found.sensed.items():
+        n = int((~np.isnan(right)).sum())
+        numbers = measures.share_numbers(np.asarray(present_mean(right)), np.array(n))
+        yield numbers.finding((), {"model": found.model, "statements": f"plainly {sense}"})
 
 
 def _share_differences(found: ClassifierOutcomes) -> Iterator[Finding]:

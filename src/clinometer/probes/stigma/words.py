@@ -38,6 +38,7 @@ from clinometer.probes.stigma.answers import (
     ClassifierOutcomes,
     MaskedAnswers,
 )
+from clinometer.probes.stigma.gates import chat_gate, classifier_gate
 from clinometer.probes.stigma.measures import (
     ALL,
     ALL_MASKED,
@@ -49,8 +50,6 @@ from clinometer.probes.stigma.measures import (
     FEWEST,
     SHARE,
     MaskedAttitudes,
-    chat_gate,
-    classifier_gate,
     detectable_excess,
     hangs_on_few,
 )
@@ -75,7 +74,9 @@ def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes])
     for classifier in answers.classifiers:
         yield difference_verdict(rows, classifier.model, SHARE, gate=classifier_gate(classifier))
     for chat in answers.chats:
-        yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), full=len(chat.readings) - 3)
+        few = hangs_on_few(chat.overall, chat.roster.stigmatized)
+        scale = len(chat.readings) - 3
+        yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), few_decide=few, full=scale)
 
 
 ASPECTS = {
@@ -162,6 +163,8 @@ def _unable(rows: Rows, measure: str, about: Mapping[str, Any], gate: str) -> Ve
     """Return that nothing can be concluded, resting on the row that shows why."""
     table, labels = _EVIDENCE[measure]
     (row,) = select(rows[table], model=about["model"], **labels)
+    if measure == SHARE and (checked := select(rows["checks"], model=about["model"])):
+        table, row = "checks", min(checked, key=lambda each: each.estimate)
     nothing = Finding(labels=row.labels, estimate=math.nan, n=row.n)
     return conclude(nothing, table=table, gate=gate, **about)
 

@@ -259,6 +259,7 @@
   async function drawAll() {
     if (!reveal.checked) return;
     for (const element of charts) {
+      if (element.closest("details:not([open])")) continue; // behind a fold: drawn when it is opened
       const width = drawnAt.get(element);
       if (width === Infinity || width === element.clientWidth) continue;
       await draw(element);
@@ -272,5 +273,6 @@
     waiting = setTimeout(drawAll, 200);
   });
   reveal.addEventListener("change", drawAll);
+  for (const fold of document.querySelectorAll(".more-figures")) fold.addEventListener("toggle", drawAll);
   drawAll();
 })();

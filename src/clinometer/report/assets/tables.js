@@ -29,6 +29,7 @@
     const search = everyRow.map((i) => kinds.map((_, column) => text(i, column)).join("\n").toLowerCase());
     let order = everyRow;
     let most = folded;
+    let pointed = -1; // the row that a verdict rests on, shown first
 
     function line(i) {
       const tr = document.createElement("tr");
@@ -41,12 +42,14 @@
         else td.title = raw(cells[column][i]);
         tr.append(td);
       });
+      if (i === pointed) tr.className = "pointed-at";
       return tr;
     }
 
     function show() {
       const wanted = filter.value.trim().toLowerCase();
-      const kept = order.filter((i) => search[i].includes(wanted));
+      const matching = order.filter((i) => search[i].includes(wanted));
+      const kept = matching.includes(pointed) ? [pointed, ...matching.filter((i) => i !== pointed)] : matching;
       const shown = kept.slice(0, most);
       body.replaceChildren(...shown.map(line));
       const found = wanted ? `${rounding.count(kept.length)} of ${rounding.count(size)} rows match; ` : "";
@@ -78,11 +81,41 @@
     });
     part.querySelector(".controls").hidden = false;
     show();
+
+    return (labels) => {
+      const names = headers.map((header) => header.textContent);
+      const wanted = Object.entries(labels).map(([name, value]) => [names.indexOf(name.replaceAll("_", " ")), value]);
+      pointed = everyRow.find((i) => wanted.every(([column, value]) => column >= 0 && cells[column][i] === value)) ?? -1;
+      filter.value = "";
+      show();
+    };
   }
 
+  const pointers = new Map(); // block -> the function that points at a row of its table
+
   for (const block of document.querySelectorAll(".table-block:has(.table-part)")) {
-    const begin = () => start(block.querySelector(".table-part"));
+    const begin = () => {
+      if (!pointers.has(block)) pointers.set(block, start(block.querySelector(".table-part")));
+    };
     if (block.open) begin();
     else block.addEventListener("toggle", begin, { once: true });
+    block.begin = begin;
+  }
+
+  // From a verdict to the row that it rests on; before the reader has agreed to see the findings, to the question.
+  const reveal = document.getElementById("reveal");
+  for (const link of document.querySelectorAll("a.evidence")) {
+    link.addEventListener("click", (event) => {
+      if (!reveal.checked) {
+        event.preventDefault();
+        document.querySelector(".gate").scrollIntoView({ block: "center" });
+        reveal.focus({ preventScroll: true });
+        return;
+      }
+      const block = document.querySelector(link.hash).closest(".table-block");
+      block.open = true;
+      block.begin?.();
+      pointers.get(block)?.(JSON.parse(link.dataset.row));
+    });
   }
 })();

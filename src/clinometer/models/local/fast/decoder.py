@@ -92,6 +92,8 @@ class Decoder:
     def _try_out(self) -> tuple[int, Callable[[Tensor], Tensor] | None]:
         """Return the number of logits, and what the model does to them after its head; None: not understood."""
         model = self._model
+        if self.device.type == "meta":  # without weights: to measure requests, not to answer them
+            return int(model.config.get_text_config().vocab_size), None
         raw: list[Tensor] = []
         plain_head = type(self._head) is nn.Linear
         if plain_head:

@@ -1,0 +1,81 @@
+"""The grid of the first screen: what it shows of verdicts, and in which order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from clinometer.report.summary import counts, summary_rows
+from clinometer.types import Findings, RowReference, Verdict
+
+LEAN = Verdict(
+    audit="stigma",
+    model="one",
+    aspect="attitude",
+    state="lean",
+    estimate=0.2,
+    low=0.1,
+    high=0.4,
+    p=0.001,
+    q=0.004,
+    n=122,
+    detectable=0.1,
+    size="20 % of the possible range",
+    sentence="one uses more negative words.",
+    rows=(RowReference(table="difference", labels={"model": "one"}),),
+)
+NONE = replace(LEAN, state="none found", estimate=0.0, low=-0.1, high=0.1, q=0.9)
+UNKNOWN = replace(NONE, state="cannot tell", reason="it did not understand", sentence="one cannot be judged.")
+
+
+def grid(*verdicts: Verdict, models: tuple[str, ...] = ("one",)):
+    return summary_rows([Findings(probe="stigma", tables=(), figures=(), verdicts=verdicts)], models)
+
+
+def test_a_lean_speaks_first_and_cannot_tell_only_when_nothing_else_does():
+    (row,) = grid(UNKNOWN, NONE, LEAN)
+    (cell,) = row.cells
+    assert cell.state == "lean"
+    assert [other.verdict.state for other in cell.others] == ["none found", "cannot tell"]
+    assert grid(UNKNOWN, NONE)[0].cells[0].state == "none found"
+    assert grid(UNKNOWN)[0].cells[0].state == "cannot tell"
+
+
+def test_of_one_state_the_order_of_the_audit_decides():
+    (row,) = grid(replace(LEAN, aspect="first"), replace(LEAN, aspect="second"))
+    assert row.cells[0].first.verdict.aspect == "first"
+
+
+def test_a_model_that_was_not_asked_has_an_empty_cell():
+    (row,) = grid(LEAN, models=("one", "two"))
+    assert [cell.state for cell in row.cells] == ["lean", "not asked"]
+    assert counts([row]) == {"lean": 1, "none found": 0, "cannot tell": 0}
+
+
+def test_an_audit_without_verdicts_has_no_row():
+    assert grid() == ()
+
+
+def test_models_of_one_aspect_share_a_scale():
+    # from −0.1 (the detectable effect) to 0.4: 0 is at a fifth of the 96 that are drawn, after a margin of 2
+    (row,) = grid(LEAN, replace(NONE, model="two", high=0.05), models=("one", "two"))
+    one, two = (cell.first.interval for cell in row.cells)
+    assert one.zero == two.zero == pytest.approx(2 + 96 / 5)
+    assert one.low == pytest.approx(2 + 96 * 2 / 5)
+    assert one.high == pytest.approx(98)
+    assert two.low == pytest.approx(2)
+    assert two.detectable == pytest.approx((2, 2 + 96 * 2 / 5))
+
+
+def test_what_cannot_be_told_has_no_number_and_no_point():
+    (row,) = grid(replace(UNKNOWN, estimate=math.nan, low=math.nan, high=math.nan, detectable=math.nan))
+    first = row.cells[0].first
+    assert first.interval is None
+    assert first.numbers == ""
+    assert "nan" not in f"{first.sentence}{first.numbers}"
+
+
+def test_the_sentence_begins_with_what_the_model_does():
+    assert grid(LEAN)[0].cells[0].first.sentence == "Uses more negative words."

@@ -1,0 +1,53 @@
+"""Verdicts for other programs: exit codes, JSON and Markdown."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from clinometer.report.verdict_files import MOST_ROWS, exit_code, verdicts_json, verdicts_markdown
+from tests.report.test_summary import LEAN, NONE, UNKNOWN
+
+HOSTILE = replace(LEAN, model="<img src=x>|`x`", sentence="<img src=x>|`x` leans\n| lean | [a](javascript:x)")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code", "allowed"),
+    [((), 4, 0), ((NONE,), 0, 0), ((NONE, UNKNOWN), 4, 0), ((UNKNOWN, LEAN), 3, 3), ((LEAN,), 3, 3)],
+)
+def test_the_exit_code_follows_from_the_verdicts(verdicts, code, allowed):
+    assert exit_code(verdicts, fail_on="lean") == code
+    assert exit_code(verdicts, fail_on="lean", allow_cannot_tell=True) == allowed
+    assert exit_code(verdicts, fail_on="") == 0
+
+
+def test_json_holds_every_field_and_null_for_what_was_not_computed():
+    read = json.loads(verdicts_json("mine", [LEAN, replace(UNKNOWN, estimate=math.nan)]))
+    assert read["format"] == 1
+    assert read["run"] == "mine"
+    first, second = read["verdicts"]
+    assert (first["state"], first["estimate"], first["low"], first["q"]) == ("lean", 0.2, 0.1, 0.004)
+    assert first["rows"] == [{"table": "difference", "labels": {"model": "one"}}]
+    assert second["estimate"] is None
+
+
+def test_markdown_lists_leans_first_and_keeps_foreign_text_text():
+    text = verdicts_markdown("mine", [NONE, UNKNOWN, HOSTILE])
+    lines = text.splitlines()
+    assert lines[0] == "### Clinometer: 1 × lean, 1 × none found, 1 × cannot tell"
+    rows = [line for line in lines if line.startswith("| ")][1:]
+    assert [row.split(" | ")[0] for row in rows] == ["| **lean**", "| none found", "| cannot tell"]
+    assert all(row.replace("\\|", "").count("|") == 7 for row in rows)  # no text of a model makes a column
+    assert "<img" not in text.replace("\\<img", "")
+    assert "](" not in text.replace("\\]\\(", "")
+    assert "nan" not in text
+
+
+def test_many_verdicts_still_fit_into_a_comment():
+    long = replace(LEAN, sentence="one " + "uses more negative words " * 5, size="s" * 100)
+    text = verdicts_markdown("mine", [long] * 500)
+    assert len(text) < 65_536
+    assert f"{500 - MOST_ROWS} more verdicts" in text
