@@ -10,7 +10,7 @@ when it is given all words in one batch, times (tokens of the sentence) / (token
 from __future__ import annotations
 
 import argparse
-import statistics
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -61,9 +61,15 @@ def compare(ours: Any, plain: Any, tokenizer: Any, text: str, words: list[str], 
     rows = [tokenizer(text.replace("[MASK]", word))["input_ids"] for word in words]
     left = len(tokenizer(text.partition("[MASK]")[0].rstrip())["input_ids"])
     whole = sum(map(len, rows)) / len(rows)
-    one_by_one, seconds = _timed(lambda: [_score(plain, [row])[0] for row in rows])
-    _, batched = _timed(lambda: _score(plain, rows))
-    (answer,), rescored = _timed(lambda: ours.rescore([Rescore(text=text, words=tuple(words))]))
+    found, times = _timed(
+        {
+            "one by one": lambda: [_score(plain, [row])[0] for row in rows],
+            "one batch": lambda: _score(plain, rows),
+            "rescored": lambda: ours.rescore([Rescore(text=text, words=tuple(words))]),
+        }
+    )
+    one_by_one, (answer,) = found["one by one"], found["rescored"]
+    seconds, batched, rescored = times.values()
     total = float(torch.tensor(one_by_one, dtype=torch.float64).logsumexp(dim=0))
     apart = max(abs(score - total - found) for score, found in zip(one_by_one, answer.logprobs, strict=True))
 
@@ -88,19 +94,21 @@ def _score(model: Any, rows: list[list[int]]) -> list[float]:
     return [float(row[: len(kept) - 1].sum(dtype=torch.float64)) for row, kept in zip(logprobs, rows, strict=True)]
 
 
-def _timed(run: Callable[[], Any], times: int = 3) -> tuple[Any, float]:
-    """Run once to warm up, then several times: what it returned, and the median of its seconds."""
-    run()
-    taken = []
+def _timed(runs: dict[str, Callable[[], Any]], times: int = 4) -> tuple[dict[str, Any], dict[str, float]]:
+    """Run everything once to warm up, then several times in turn: what each returned, and its least seconds.
+
+    In turn, because other work on the machine would otherwise slow one of them alone.
+    """
+    found = {name: run() for name, run in runs.items()}
+    best = dict.fromkeys(runs, math.inf)
     for _ in range(times):
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        begun = time.perf_counter()
-        found = run()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        taken.append(time.perf_counter() - begun)
-    return found, statistics.median(taken)
+        for name, run in runs.items():
+            begun = time.perf_counter()
+            found[name] = run()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            best[name] = min(best[name], time.perf_counter() - begun)
+    return found, best
 
 
 if __name__ == "__main__":

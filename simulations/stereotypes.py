@@ -134,9 +134,8 @@ def main() -> None:
             for family, count in counts.items():
                 holds = count["even"] <= AT_MOST * given.seeds and count["planted"] >= AT_LEAST * given.seeds
                 print(
-                    f"{family}, {how}: of {given.seeds} even hands {count['even']} called a lean, "
-                    f"of {given.seeds} planted leans {count['planted']} found: "
-                    f"{'holds' if holds else 'DOES NOT HOLD'}",
+                    f"{family}, {how}: of {given.seeds} even hands {count['even']} called a lean, of as many "
+                    f"planted leans {count['planted']} found: {'holds' if holds else 'DOES NOT HOLD'}",
                     flush=True,
                 )
 

@@ -6,7 +6,8 @@ import json
 import urllib.parse
 from collections.abc import Callable, Mapping
 
-from clinometer.data.suggestions import ENGINES, Question
+from clinometer.data.suggestions.asking import ENGINES
+from clinometer.data.suggestions.collection import Question
 from tests.local_server import Script
 
 POETS = Question(prompt="why are poets so", group="poets", category="profession")

@@ -13,6 +13,7 @@ from clinometer.engine import Silent
 from clinometer.errors import InputError, ModelError, RunLockedError, StoreError
 from clinometer.store import RunFolder
 from clinometer.workflows import Execution
+from tests.attacks.forging import forge
 from tests.interrupted_run import audit_slowly, spec, treacherous
 from tests.killing import Child
 from tests.runs import resume_audit, start_audit, verify_audit
@@ -217,6 +218,9 @@ def test_a_run_is_not_continued_with_another_configuration(run):
 
 def test_models_that_do_not_fit_the_spec_are_named(run):
     (run.path / "models.json").write_text('{"audited": [], "beside": []}')
+    (problem,) = verify_audit(RunFolder.open(run.path)).problems
+    assert "models.json is not the one with which this run began" in problem
+    forge(run.path)
     with pytest.raises(StoreError, match=r"models\.json names no model, spec\.toml fake"):
         verify_audit(RunFolder.open(run.path))
 

@@ -97,6 +97,7 @@ def test_it_finds_a_planted_preference_and_no_other(pairs, tmp_path):
     assert even == "likes slept. cannot be judged: nothing was measured."
     assert [verdict.state for verdict in run.verdicts] == ["lean", "lean", "cannot tell"]
     assert 0 < run.verdicts[0].detectable < 0.5
+    assert run.verdicts[0].rows[0].labels == {"model": "likes old", "bias_type": "all"}
     assert clinometer.verify(run).problems == ()
     assert "Which of two sentences the model prefers" in run.report_path.read_text()
     assert run["sentence_pairs"]["preference"].plot().to_dict()

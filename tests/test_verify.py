@@ -11,6 +11,7 @@ import clinometer
 from clinometer.models.fake import FakeModel
 from clinometer.probes.counterexamples import PROBE
 from clinometer.types import WordAnswer
+from tests.attacks.forging import forge
 
 
 def even(request):
@@ -55,6 +56,7 @@ def by_another_release(run):
     """Say of the stored findings that another release wrote them."""
     index = run.path / "findings" / "counterexamples" / "index.json"
     index.write_text(json.dumps({**json.loads(index.read_text()), "release": "0.0.1"}))
+    forge(run.path)
 
 
 def test_other_words_of_another_release_are_no_damage(run, monkeypatch):
@@ -62,9 +64,9 @@ def test_other_words_of_another_release_are_no_damage(run, monkeypatch):
     by_another_release(run)
     found = clinometer.verify(run.path)
     assert found.problems == ()
-    assert found.notes == (
-        "counterexamples: worded by release 0.0.1; its numbers were compared, its words were not",
-    )
+    words, page = found.notes
+    assert words == "counterexamples: worded by release 0.0.1; its numbers were compared, its words were not"
+    assert "report.html was drawn by release 0.0.1, so it was not compared" in page
 
 
 def test_other_words_of_this_release_are(run, monkeypatch):
@@ -112,8 +114,10 @@ def test_a_run_of_format_1_is_verified(tmp_path, monkeypatch):
     assert identity.KEY_VERSION == 2
     provenance = run.path / "provenance.json"
     document = json.loads(provenance.read_text())
-    del document["format"], document["key_version"]
+    for name in ("format", "key_version", "questions", "sessions", "sha256", "checksum"):
+        del document[name]
     provenance.write_text(json.dumps(document))
+    (run.path / "run.sha256").unlink()
     models = run.path / "models.json"
     models.write_text(json.dumps({"audited": json.loads(models.read_text())["audited"], "beside": []}))
     index = run.path / "findings" / "counterexamples" / "index.json"

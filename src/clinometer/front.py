@@ -211,17 +211,23 @@ def resume(
     *,
     models: Sequence[Model] = (),
     probes: Sequence[Probe] = (),
+    trust_remote_code: Sequence[str] = (),
+    accept_code_change: bool = False,
     execution: Execution | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Complete a run that was stopped, and write its report.
 
-    `models` and `probes` are those that only exist in memory.
+    `models` and `probes` are those that only exist in memory. `trust_remote_code` names the models whose own code
+    may run on this machine; what the spec of the run says about that does not count. With `accept_code_change`,
+    the run goes on though the code of ours that asks a model is another by now; the run records it.
     """
     request = ResumeRequest(
         run=_folder(run),
         models=models_by_name(models),
         probes=tuple(probes),
+        trusted=tuple(trust_remote_code),
+        accept_code_change=accept_code_change,
         execution=execution or Execution(),
     )
     return run_resume(request, progress=progress)

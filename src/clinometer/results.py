@@ -143,6 +143,11 @@ class Run(Mapping[str, AuditResult]):
         return self.folder.report_path
 
     @property
+    def digest(self) -> str:
+        """The SHA-256 of the whole run, the page apart; "" while it is not complete."""
+        return self.folder.digest
+
+    @property
     def models(self) -> tuple[ModelInfo, ...]:
         """The models under audit."""
         return self.folder.models

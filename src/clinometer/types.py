@@ -64,7 +64,7 @@ class ModelInfo:
     weights: str  # SHA-256 of the weight files
     tokenizer: str  # SHA-256 of the tokenizer files
     dtype: str
-    code: str  # SHA-256 of the adapters' source: another adapter may answer differently
+    code: str  # SHA-256 of the source that answers: another adapter may answer differently
     parameters: int = 0
     window: int = 0  # the longest sequence in tokens; 0: unknown
     settings: Mapping[str, str] = field(default_factory=dict)  # what else changes answers: a label map, …

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from clinometer.annotation import items_from_run, read_new_items
+from clinometer.annotation.items import items_from_run
+from clinometer.annotation.sheets import read_new_items
 from clinometer.errors import DataError
 from clinometer.store import Row, RunFolder, StageKey
 from clinometer.types import Ask, Fill, Item, Message, ModelInfo, Sample, TextAnswer, WordAnswer

@@ -5,7 +5,9 @@ import io
 
 import pytest
 
-from clinometer.annotation import RatedSheet, make_item, merge_ratings, merged_csv, unresolved_csv
+from clinometer.annotation.items import make_item
+from clinometer.annotation.merging import merge_ratings, merged_csv, unresolved_csv
+from clinometer.annotation.sheets import RatedSheet
 from clinometer.data import read_attitudes
 from clinometer.errors import DataError
 

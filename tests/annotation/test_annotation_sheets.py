@@ -4,17 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinometer.annotation import (
-    distinct_items,
-    make_item,
-    measure_agreement,
-    read_items,
-    read_sheet,
-    sheet_csv,
-    sheet_kind,
-    shuffled,
-    write_new,
-)
+from clinometer.annotation.items import distinct_items, make_item, shuffled
+from clinometer.annotation.merging import measure_agreement
+from clinometer.annotation.sheets import read_items, read_sheet, sheet_csv, sheet_kind, write_new
 from clinometer.errors import DataError
 
 CHOICES = ("positive", "negative")

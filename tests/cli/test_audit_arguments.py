@@ -119,7 +119,9 @@ def test_verify_says_how_much_is_missing(tmp_path):
     run = library.audit(fake, probes="counterexamples", options=options, folder=tmp_path / "run")
     for part in run.path.glob("records/*/*/prompts/*.parquet"):
         part.unlink()
-    problem, advice = library.verify(run.path).problems
+    lost, problem, advice = library.verify(run.path).problems
+    assert "part-000001" in lost
+    assert lost.endswith("is missing")
     assert problem == "counterexamples: fake, prompts: 580 of 580 answers are missing"
     assert advice.endswith("to complete it")
-    assert json.loads((run.path / "provenance.json").read_text())["format"] == 2
+    assert json.loads((run.path / "provenance.json").read_text())["format"] == 3

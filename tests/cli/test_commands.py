@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -41,7 +42,9 @@ def finished(models, tmp_path_factory):
 
 def test_an_audit_prints_what_it_found_and_where_it_is(finished, models):
     place, done = finished
-    assert done.stdout.splitlines()[-2:] == [f"run     {place}", f"report  {place / 'report.html'}"]
+    digest = hashlib.sha256((place / "run.sha256").read_bytes()).hexdigest()
+    where = [f"run     {place}", f"report  {place / 'report.html'}", f"digest  {digest}"]
+    assert done.stdout.splitlines()[-3:] == where
     for model in models:
         assert f"{model.name}: at the base prompt" in done.stdout
     # 58 occupations × (7 kinds + 3 with one background)

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from clinometer.data import read_human_stereotypes
-from clinometer.data.suggestions import ENGINES
+from clinometer.data.suggestions.asking import ENGINES
 from clinometer.data.user_folder import DATASETS
 from clinometer.errors import DataError
 from tests.local_server import Script, serve
@@ -288,12 +288,13 @@ def test_what_a_person_judges_while_the_engines_are_asked_is_kept(collecting, tm
 
 
 def test_a_public_address_is_never_asked_fast_by_whatever_name():
-    from clinometer.cli.collect_stereotypes import _engines  # not the command: no test may reach the address
+    # not the command: no test may reach the address
+    from clinometer.data.suggestions.asking import choose_engines
 
     public = ENGINES["yahoo"].address
     with pytest.raises(DataError, match="too fast for google"):
-        _engines(["google"], [f"google={public}?x=1"], delay=0.1)
-    assert _engines(["google"], ["google=http://127.0.0.1/"], delay=0.1)[0].address == "http://127.0.0.1/"
+        choose_engines(["google"], [f"google={public}?x=1"], delay=0.1)
+    assert choose_engines(["google"], ["google=http://127.0.0.1/"], delay=0.1)[0].address == "http://127.0.0.1/"
 
 
 @pytest.mark.parametrize(

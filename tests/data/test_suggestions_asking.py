@@ -13,7 +13,7 @@ import pytest
 from tests.local_server import Script, serve
 from tests.suggestion_server import answering, asked, in_format
 
-from clinometer.data.suggestions import ENGINES, Asker, Manners, get_engine
+from clinometer.data.suggestions.asking import ENGINES, Asker, Manners, get_engine
 from clinometer.errors import DataError
 
 MANNERS = Manners(delay=1.0, timeout=5.0, attempts=4)

@@ -8,16 +8,9 @@ from dataclasses import replace
 import pytest
 
 from clinometer.data import HumanStereotype, read_human_stereotypes
-from clinometer.data.suggestions import (
-    Candidate,
-    Entry,
-    clean,
-    judged_stereotypes,
-    read_sheet,
-    write_sheet,
-    write_stereotypes,
-)
-from clinometer.data.suggestions.cleaning import extract, key_term
+from clinometer.data.suggestions.cleaning import Candidate, clean, extract, key_term
+from clinometer.data.suggestions.collection import Entry
+from clinometer.data.suggestions.sheet import judged_stereotypes, read_sheet, write_sheet, write_stereotypes
 from clinometer.errors import DataError
 
 PROMPT = "why are russians so"

@@ -11,14 +11,12 @@ from tests.local_server import Script, serve
 from tests.suggestion_server import BAKERS, POETS, answering, asked
 
 from clinometer.data import Group, Templates, load_groups, load_templates
-from clinometer.data.suggestions import (
-    Asker,
+from clinometer.data.suggestions.asking import Asker, Manners, get_engine
+from clinometer.data.suggestions.collection import (
     Entry,
-    Manners,
     Question,
     ask_about,
     collect,
-    get_engine,
     open_journal,
     open_questions,
 )

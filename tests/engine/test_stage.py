@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clinometer.engine import AnswerCache, LocalExecutor, RequestIdentity, Silent, Worker, count_missing, run_stage
+from clinometer.engine import AnswerCache, LocalExecutor, RequestIdentity, Silent, Worker, check_stage, run_stage
 from clinometer.engine import stage as stage_module
 from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder, StageKey
@@ -92,7 +92,7 @@ def test_nothing_is_asked_again(run):
 
     items = [Item(request=Embed(text=text), tags={"place": 0}) for text in texts]
     identity = RequestIdentity(Counting().info)
-    assert count_missing(items, identity=identity, done=run.done(KEY)) == 0
+    assert check_stage(items, identity=identity, done=run.done(KEY)).missing == 0
     run_stage(
         items,
         run=run,

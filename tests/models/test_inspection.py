@@ -63,6 +63,11 @@ def test_built_in_models(name):
 def test_the_dtype_is_the_one_of_the_device(tiny_folder, monkeypatch):
     name = str(tiny_folder("bert"))
     assert inspect_model(ModelSpec(name=name, dtype="bfloat16"), device="cpu").info.dtype == "bfloat16"
+    # as on a GPU, which is not asked for anything
+    monkeypatch.setattr("clinometer.models.local.loading.pick_device", lambda device: torch.device("cuda"))
+    assert inspect_model(ModelSpec(name=name), device="auto").info.dtype == "bfloat16"
+    assert inspect_model(ModelSpec(name=name, dtype="float32"), device="auto").info.dtype == "float32"
+    assert inspect_model(ModelSpec(name="builtin:sentiment"), device="auto").info.dtype == "float32"
 
 
 def test_no_weight_is_read(tiny_folder):

@@ -13,11 +13,12 @@ import torch
 import transformers
 
 from clinometer.errors import ModelError
+from clinometer.models.code import code_checksum, modules_of
 from clinometer.models.files import config_checksum, tokenizer_checksum, weights_checksum
 from clinometer.models.load import kind_of, load_model
 from clinometer.models.local import loading
-from clinometer.models.local.loading import code_checksum, pick_device, torch_dtype
-from clinometer.models.providers.local import ModelSource, resolve
+from clinometer.models.local.loading import pick_device, torch_dtype
+from clinometer.models.providers.local import ADAPTERS, ModelSource, resolve
 from clinometer.types import ModelSpec
 
 
@@ -383,16 +384,57 @@ def test_tokenizer_checksum_sees_every_tokenizer_file(tiny_folder, tmp_path):
         assert tokenizer_checksum(folder) in seen
 
 
-def test_code_checksum_is_that_of_every_file_that_answers():
+ROOM = Path(loading.__file__).parent
+ADAPTER_MODULES = {module for module, _ in ADAPTERS.values()} | {"sentiment"}
+
+
+def test_every_file_that_answers_is_part_of_an_adapter():
     """Another adapter, tokenization, sampler or kernel may answer otherwise; who opened the model may not."""
-    room = Path(loading.__file__).parent
-    files = sorted(room.rglob("*.py"))
-    names = {path.relative_to(room).as_posix() for path in files}
-    assert {"masked.py", "text.py", "fast/kernels.py", "fast/draw.py", "loading.py"} <= names
-    digest = hashlib.sha256()
-    for path in files:
-        digest.update(path.relative_to(room).as_posix().encode() + b"\0" + path.read_bytes())
-    assert code_checksum() == digest.hexdigest()
+    names = {
+        ".".join(path.relative_to(ROOM).with_suffix("").parts)
+        for path in ROOM.rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    assert {"masked", "text", "fast.kernels", "fast.draw", "loading"} <= names
+    assert set().union(*map(modules_of, ADAPTER_MODULES)) == names
+    assert modules_of("masked") >= {"masked", "text", "readout", "loading", "fast.layers"}
+    assert modules_of("causal") >= {"causal", "fast.kernels", "fast.draw", "fast.sampling"}
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """A copy of the room, to change."""
+    folder = tmp_path / "local"
+    shutil.copytree(ROOM, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr("clinometer.models.code._FOLDER", folder)
+
+    def checksums():
+        code_checksum.cache_clear()
+        return {adapter: code_checksum(adapter) for adapter in sorted(ADAPTER_MODULES)}
+
+    yield folder, checksums
+    code_checksum.cache_clear()
+
+
+def test_the_code_of_a_model_is_what_answers(source):
+    folder, checksums = source
+    before = checksums()
+    path = folder / "causal.py"  # where chat models are
+    path.write_text(path.read_text() + "\n_NEW = 1\n")
+    after = checksums()
+    assert {adapter for adapter in before if before[adapter] != after[adapter]} == {"causal"}
+    path = folder / "text.py"  # all adapters tokenize
+    path.write_text(path.read_text() + "\n_NEW = 1\n")
+    assert all(before[adapter] != now for adapter, now in checksums().items())
+
+
+def test_a_comment_answers_nothing(source):
+    folder, checksums = source
+    before = checksums()
+    for path in folder.rglob("*.py"):
+        text = path.read_text()
+        path.write_text("# a comment\n" + text.replace('"""', '"""Besides: ', 1) + "\n\n# another\n")
+    assert checksums() == before
 
 
 def test_dtypes():

@@ -45,6 +45,22 @@ class FakeAttitude:
         return WordAnswer(words=tuple(words), logprobs=tuple(math.log(probabilities[word]) for word in words))
 
 
+class FakeCausal:
+    """A causal model that rescores sentences as a `FakeAttitude` would fill them; candidates hold `covered`."""
+
+    def __init__(self, lean, *, covered=0.3, **noise):
+        self.covered, self.fake = covered, FakeAttitude(lean, **noise)
+
+    def __call__(self, item):
+        filled = self.fake(item)
+        known = {
+            word.strip().lower(): math.exp(each) for word, each in zip(filled.words, filled.logprobs, strict=True)
+        }
+        total = sum(known[word] for word in item.request.words if word in known)
+        logprobs = [math.log(known[word] / total) if word in known else math.nan for word in item.request.words]
+        return WordAnswer(words=item.request.words, logprobs=tuple(logprobs), covered=self.covered)
+
+
 class FakeClassifier:
     """A classifier: `negative(tags)` is the probability of that class; `neutral` NaN makes it binary.
 

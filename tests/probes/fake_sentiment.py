@@ -2,16 +2,18 @@
 
 import hashlib
 import math
+import re
 
 import numpy as np
 import polars as pl
 from fake_records import MemoryRecords
 
-from clinometer.types import WordAnswer
+from clinometer.types import AnswerWord, Classify, ClassifyAnswer, Fill, NextWord, TextAnswer, WordAnswer
 
 GREAT, TERRIBLE = "great", "terrible"
 SPREAD = 0.2  # standard deviation of a word's probability over reviews, as a share of its mean
 BASE = 1e-3
+REVIEW = re.compile(r"this is (?:positive|negative) review number \d+")
 
 
 def write_reviews(path, *, per_class):
@@ -90,6 +92,55 @@ class FakeSentiment:
         return self._drawn[texts, size]
 
 
+class FakeOfAnyKind:
+    """A causal model, a chat model or a classifier that thinks as a `FakeSentiment` does.
+
+    `refuses` is the share of answers about negative reviews that refuse, `rambles` of all that are sentences.
+    """
+
+    def __init__(self, *, refuses=0.0, rambles=0.0, **thinks):
+        self.fake = FakeSentiment(**thinks)
+        self.refuses, self.rambles = refuses, rambles
+
+    def __call__(self, request):
+        if isinstance(request, Classify):
+            positive = 1 / (1 + math.exp(-2 * self._evidence(request.text, f"{request.text} ")))
+            return ClassifyAnswer(negative=0.9 * (1 - positive), neutral=0.1, positive=0.9 * positive)
+        if isinstance(request, NextWord):
+            assert request.text.endswith("It was")
+            return self.fake(request)
+        content = request.messages[-1].content
+        assert "It was ___" in content
+        if isinstance(request, AnswerWord):
+            asked = Fill(
+                text=self._after_review(content),
+                context=REVIEW.search(content)[0],
+                words=request.words,
+                normalise=request.normalise,
+            )
+            return self.fake(asked)
+        rng = np.random.default_rng(list(content.encode()))
+        positive = 1 / (1 + math.exp(-2 * self._evidence(content, content)))
+        return TextAnswer(texts=tuple(self._said(content, rng, positive) for _ in range(request.n)))
+
+    def _said(self, content, rng, positive):
+        if "negative" in content and rng.random() < self.refuses:
+            return "I'm sorry, but I can't help with that."
+        if rng.random() < self.rambles:
+            return "That is a long story, my friend."
+        word = f"good{rng.integers(5)}" if rng.random() < positive else f"bad{rng.integers(5)}"
+        return f"The word is **{word}**."
+
+    def _evidence(self, text, asked):
+        review = REVIEW.search(text)[0]
+        label = self.fake(Fill(text=self._after_review(asked), context=review, words=(GREAT,), normalise="words"))
+        return label.logprobs[0] - math.log(BASE)
+
+    def _after_review(self, content):
+        """What follows the review: the appended words, or the prompt."""
+        return content.split(REVIEW.search(content)[0], 1)[1].strip() or "It was ___"
+
+
 def ask_sentiment(probe, plan, answer, records=None):
     """Ask every stage of the audit; `answer` takes a request."""
     records = records or MemoryRecords()
@@ -97,8 +148,9 @@ def ask_sentiment(probe, plan, answer, records=None):
         items = list(probe.questions(stage, plan, records))
         answers = [answer(item.request) for item in items]
         columns = {f"tag_{name}": [item.tags[name] for item in items] for name in (items[0].tags if items else ())}
-        columns["got_words"] = [list(each.words) for each in answers]
-        columns["got_logprobs"] = [list(each.logprobs) for each in answers]
+        for name in answers[0].__slots__ if answers else ():
+            got = [getattr(each, name) for each in answers]
+            columns[f"got_{name}"] = [list(each) if isinstance(each, tuple) else each for each in got]
         records.tables[plan.model.name, stage.name] = pl.DataFrame(columns)
     return records
 

@@ -11,6 +11,7 @@ from fake_records import MemoryRecords
 
 from clinometer.data import EMOTIONS
 from clinometer.models.fake import FakeModel
+from clinometer.models.protocols import METHODS
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stereotypes import PROBE
 from clinometer.types import WordAnswer
@@ -57,8 +58,9 @@ def random_weights(size, *, seed, spread=1.0, by=lambda text: text):
     return noise
 
 
-def fake(answer, name="fake", *, tuning=None):
-    model = FakeModel(answer=answer, name=name)
+def fake(answer, name="fake", *, tuning=None, causal=False):
+    ways = {"kind": "causal", "capabilities": ("next_word",)} if causal else {}
+    model = FakeModel(answer=answer, name=name, **ways)
     model.info = dataclasses.replace(model.info, tuning=tuning or {})
     return model
 
@@ -71,12 +73,12 @@ def conclude(*models, seed=0, **options):
         for stage in PROBE.stages(plan):
             rows = []
             for index, item in enumerate(PROBE.questions(stage, plan, records)):
-                (answer,) = model.fill([item.request])
+                (answer,) = getattr(model, METHODS[type(item.request)])([item.request])
                 rows.append(
                     {"index": index}
                     | {f"tag_{key}": value for key, value in item.tags.items()}
                     | {f"ask_{key}": value for key, value in dataclasses.asdict(item.request).items()}
-                    | {f"got_{key}": list(value) for key, value in dataclasses.asdict(answer).items()}
+                    | {f"got_{key}": list(getattr(answer, key)) for key in ("words", "logprobs")}
                 )
             records.tables[model.info.name, stage.name] = pl.DataFrame(rows, infer_schema_length=None)
     return PROBE.findings(plans, records), records

@@ -10,7 +10,6 @@ from fake_gender import FEMALE, GENDERED, MALE, OTHER, FakeGender, ask, sign
 from fake_records import MemoryRecords, fake_model, plan_for
 
 from clinometer.probes.counterexamples import PROBE, measures
-from clinometer.probes.counterexamples.questions import prompts
 from clinometer.types import WordAnswer
 
 COUNTER = "target counter syntactic similar"
@@ -307,6 +306,8 @@ def test_same_records_same_findings(exact):
 
 
 def test_figures_draw_labels_that_the_tables_have(exact):
+    plan = plan_for(PROBE)
+    asked = list(PROBE.questions(PROBE.stages(plan)[0], plan, None))
     tables = {table.name: table for table in exact.tables}
     for figure in exact.figures:
         rows = tables[figure.table].rows
@@ -317,7 +318,7 @@ def test_figures_draw_labels_that_the_tables_have(exact):
         assert named <= labels
         assert any(all(row.labels[key] == value for key, value in figure.filters.items()) for row in rows)
         assert figure.evidence == "prompts"
-        assert any(figure.evidence_filter.items() <= item.tags.items() for item in prompts(plan_for(PROBE)))
+        assert any(figure.evidence_filter.items() <= item.tags.items() for item in asked)
     by_name = {figure.name: figure for figure in exact.figures}
     assert by_name["labour_statistics"].evidence_filter == {"kind": "base"}
     for table in exact.tables:

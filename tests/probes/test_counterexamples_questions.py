@@ -12,9 +12,15 @@ from clinometer.data.wording import fill_fields, with_article
 from clinometer.errors import DataError, ModelError, SpecError
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.counterexamples import PROBE, Options
-from clinometer.probes.counterexamples.questions import number_of_prompts, pools_of, prompts, sample_backgrounds
+from clinometer.probes.counterexamples.questions import pools_of, sample_backgrounds, stages
 from clinometer.spec import build
 from clinometer.types import Fill, NextWord
+
+
+def prompts(plan):
+    """What the first stage asks."""
+    return PROBE.questions(PROBE.stages(plan)[0], plan, None)
+
 
 # Table 2 of the paper for "nurse", with the paper's background "doctor" as the one male-dominated occupation.
 NURSE = {
@@ -89,7 +95,7 @@ def test_a_model_that_can_do_neither_is_refused(tmp_path):
 )
 def test_number_of_prompts(options, count):
     plan = plan_for(PROBE, **options)
-    assert sum(1 for _ in prompts(plan)) == number_of_prompts(plan.options) == count
+    assert sum(1 for _ in prompts(plan)) == stages(plan)[0].size == count
 
 
 def test_the_stage_of_prompts_and_that_of_the_listed_words(tmp_path):

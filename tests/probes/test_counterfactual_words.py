@@ -7,7 +7,7 @@ from fake_generator import rows_of
 from fake_mitigation import BASE, Writer, as_given, checkpoint, concluded
 
 from clinometer.probes.counterfactual import measures
-from clinometer.probes.counterfactual.comparisons import Checkpoint
+from clinometer.probes.counterfactual.checkpoints.comparisons import Checkpoint
 from clinometer.probes.counterfactual.words import (
     CheckpointResults,
     checkpoint_headlines,

@@ -23,8 +23,7 @@ from clinometer.probes.sentiment_words.measures import (
     draws_for,
     signs_by_rule,
 )
-from clinometer.probes.sentiment_words.verdicts import TUNED, tuned_rows
-from clinometer.probes.sentiment_words.words import table_2_notice
+from clinometer.probes.sentiment_words.verdicts import TUNED, table_2_notice, tuned_rows
 from clinometer.stats import detectable_change
 from clinometer.types import Finding
 
@@ -172,6 +171,50 @@ def test_only_neutral_words_are_judged_and_the_surest_not_the_largest(files):
     (after, _) = quiet.verdicts
     assert after.state != LEAN  # though good and bad words lean
     assert rows_of(quiet, "leans")[0].labels["of"] == 8
+
+
+def lean_row_of(estimates, ps, *, low=-0.1):
+    """Return the primary row of a model with one neutral word for each estimate."""
+    words = tuple(f"plain{number}" for number in range(len(estimates)))
+    values = np.array(estimates)
+    numbers = Numbers(
+        estimate=values,
+        n=np.ones(len(values), dtype=np.int64),
+        low=values + np.array(low),
+        high=values + 0.1,
+        p=np.array(ps),
+    )
+    listed = SimpleNamespace(listed_as=dict.fromkeys(words, "neutral"))
+    answers = SimpleNamespace(words=listed, way=SimpleNamespace(name="fill"))
+    measured = SimpleNamespace(model="m", main_template="t", answers=answers)
+    found = WordScores(numbers=numbers, q=np.array(ps))
+    return module._lean_row(measured, "aspect", "", words, found, None)
+
+
+def test_the_row_is_that_of_the_surest_word_and_only_words_with_an_interval_count():
+    assert lean_row_of([0.5, 2.0], [0.001, 0.01]).labels["word"] == "plain0"
+    assert lean_row_of([0.5, 2.0], [0.01, 0.01]).labels["word"] == "plain1"
+    row = lean_row_of([0.5, 2.0, 9.0], [0.01, 0.02, 0.001], low=[-0.1, -0.1, math.nan])
+    assert (row.labels["word"], row.labels["of"]) == ("plain0", 2)
+    assert row.labels["detectable"] > 0
+
+
+def test_the_gate_of_a_row_is_that_of_its_own_template():
+    def failed(template=None):
+        return "it guesses" if template == "other" else ""
+
+    answers = SimpleNamespace(before={})
+    measured = SimpleNamespace(
+        model="m", measured=True, failed=failed, shifts={1: 1}, answers=answers, main_template="t", main_pair=""
+    )
+    labels = {"model": "m", "before": "", "aspect": module.APPENDED, "of": 5, "word": "w", "detectable": 0.1}
+    labels |= {"positive": 1, "negative": 0}
+    states = []
+    for template in ("t", "other"):
+        row = Finding(labels=labels | {"template": template}, estimate=1.0, low=0.5, high=1.5, p=0.001, q=0.001)
+        (verdict,) = module.verdicts([row], {"m": measured})
+        states.append(verdict.state)
+    assert states == [LEAN, CANNOT_TELL]
 
 
 def test_q_of_the_two_questions_is_corrected_and_the_detectable_effect_too(files):

@@ -174,7 +174,7 @@ def test_the_prior_asks_for_the_words_that_were_offered_and_for_a_few_hundred_at
     ("options", "words"),
     [
         ({"posterior": "topk"}, "should be 'vocabulary' or 'top-k'"),
-        ({"prior": "publishd"}, "should be 'template' or 'published'"),
+        ({"prior": "publishd"}, "should be 'template', 'published', 'groups' or 'people'"),
         ({"prior_masks": 2}, "should be 'one' or 'tokens'"),
         ({"emotions": "nine"}, "should be 'paper' or 'published'"),
         ({"filter": True}, "should be 'words' or 'none'"),
@@ -225,6 +225,6 @@ def test_questions_about_people_only_leave_countries_out(tmp_path):
         PROBE.check(Options(templates_file=str(path), categories=("country",)))
 
 
-def test_only_models_that_fill_a_blank():
-    assert PROBE.capabilities == ("fill",)
+def test_models_that_fill_a_blank_or_say_what_comes_next():
+    assert PROBE.capabilities == ("fill", "next_word")
     assert PROBE.user_data == {"human_file": "stereotypes", "emotions_file": "nrc"}

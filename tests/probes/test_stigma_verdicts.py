@@ -131,7 +131,7 @@ def test_no_headline_prints_nan(beside_random, summarise):
 def test_the_gate_clause_by_clause(positive, negative, neutral, reason):
     held = dict.fromkeys(LISTS, 0.0) | {"positive": positive, "negative": negative, "neutral": neutral}
     masses = {name: np.full((1, 2, 3), value) for name, value in held.items()}
-    answers = MaskedAnswers(plan=None, roster=None, negative=None, baseline=None, masses=masses, words=())
+    answers = masked_answers(masses)
     gate = masked_gate(answers)
     assert gate.startswith(reason)
     assert bool(gate) == bool(reason)
@@ -189,6 +189,30 @@ def test_random_classifiers_rarely_pass():
     rng = np.random.default_rng(0)
     for kind in simulation.RANDOM_CLASSIFIERS:
         assert sum(simulation.random_classifier_passes(rng, kind) for _ in range(300)) <= 3
+
+
+def masked_answers(masses, left=None):
+    return MaskedAnswers(
+        plan=None,
+        roster=None,
+        distances=(),
+        negative=None,
+        baseline=None,
+        masses=masses,
+        words=(),
+        left=left or {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "passes"),
+    [(0.08, 0.02, True), (0.07, 0.029, False), (0.9, 0.019, False), (0.019, 0.9, False)],
+)
+def test_the_gate_of_causal_models_reads_the_left_part(positive, negative, passes):
+    """After it, candidates share 1 among each other: there a random model looks as sure as any."""
+    masses = {name: np.full((1, 2, 3), 0.25) for name in LISTS}
+    left = dict.fromkeys(LISTS, np.zeros(1)) | {"positive": np.array([positive]), "negative": np.array([negative])}
+    assert (masked_gate(masked_answers(masses, left)) == "") == passes
 
 
 def test_models_with_random_weights_do_not_pass(tmp_path):

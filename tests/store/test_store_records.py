@@ -13,7 +13,7 @@ from store_samples import KEY, append, key_of, parts, rows
 
 from clinometer.errors import RecordsError, StoreError
 from clinometer.models.protocols import ANSWERS
-from clinometer.store import Row, RunFolder, StageKey, schema
+from clinometer.store import Row, RunFolder, StageKey, digest_of_tags, schema
 from clinometer.store.names import model_slug
 from clinometer.store.parts import PartReader
 from clinometer.store.schema import arrow_type
@@ -99,6 +99,7 @@ def test_every_kind_of_request_and_answer_round_trips(kind, run):
         for row, record in zip(written, table.iter_rows(named=True), strict=True):
             assert record.pop("index") == row.index
             assert record.pop("key") == row.key
+            assert record.pop("tags") == digest_of_tags(row.item.tags)
             assert record.pop("ask_kind") == kind.__name__
             expected = {f"tag_{name}": value for name, value in row.item.tags.items()}
             for prefix, value in (("ask", row.item.request), ("got", row.answer)):
@@ -109,6 +110,8 @@ def test_every_kind_of_request_and_answer_round_trips(kind, run):
         done = run.done(stage)
         assert len(done) == len(written)
         assert all(done.matches(row.index, row.key) for row in written)
+        assert all(done.tagged(row.index, digest_of_tags(row.item.tags)) for row in written)
+        assert not any(done.tagged(row.index, b"another!") for row in written)
 
     round_trip()
 
@@ -121,6 +124,7 @@ def test_column_types_do_not_depend_on_the_values(run):
     assert dict(run.table(stage).schema) == {
         "index": pl.Int64,
         "key": pl.Binary,
+        "tags": pl.Binary,
         "tag_t": pl.Int64,
         "ask_kind": pl.String,
         "ask_text": pl.String,
@@ -211,7 +215,7 @@ def test_column_names(run):
     with run.writer(KEY) as writer:
         writer.append([with_tags(1, {"kind": "known", "k": 3})])
     assert run.column_names(KEY) == run.table(KEY).columns
-    assert run.column_names(KEY)[:4] == ["index", "key", "tag_kind", "tag_k"]
+    assert run.column_names(KEY)[:5] == ["index", "key", "tags", "tag_kind", "tag_k"]
     with pytest.raises(RecordsError, match="no records for"):
         run.column_names(StageKey(probe="p", model="m", stage="nothing"))
 
@@ -289,7 +293,7 @@ def test_items_may_differ_in_tags(run):
     assert len(parts(run)) == 1
     table = run.table(KEY)
     assert table["tag_k"].to_list() == [None, 3.0, 0.5]
-    assert table.columns[:5] == ["index", "key", "tag_kind", "tag_k", "ask_kind"]
+    assert table.columns[:6] == ["index", "key", "tags", "tag_kind", "tag_k", "ask_kind"]
 
 
 def test_items_of_different_parts_may_differ_in_tags(run):
@@ -304,6 +308,7 @@ def test_items_of_different_parts_may_differ_in_tags(run):
     assert [name.split("_")[0] for name in table.columns] == [
         "index",
         "key",
+        "tags",
         *["tag"] * 3,
         *["ask"] * 7,
         *["got"] * 3,

@@ -174,14 +174,14 @@ def test_the_stages_of_a_run(run):
 
 def test_a_run_says_its_format(run):
     document = json.loads((run.path / "provenance.json").read_text())
-    assert document["format"] == FORMAT == 2
-    assert RunFolder.open(run.path).format == 2
+    assert document["format"] == FORMAT == 3
+    assert RunFolder.open(run.path).format == 3
 
 
 @pytest.mark.parametrize(
     ("found", "error", "words"),
     [
-        (3, InputError, "format 3, made by a newer"),
+        (4, InputError, "format 4, made by a newer"),
         (0, StoreError, "format is 0"),
         ("2", StoreError, "format is '2'"),
         (True, StoreError, "format is True"),

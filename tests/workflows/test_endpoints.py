@@ -23,8 +23,9 @@ from clinometer.models.endpoint.sending import Patience
 from clinometer.models.endpoint.transport import Arrived
 from clinometer.models.load import load_model
 from clinometer.store import RunFolder, StageKey, findings_digest
-from clinometer.types import ModelSpec
+from clinometer.types import AuditSpec, ModelSpec
 from clinometer.workflows import Execution
+from clinometer.workflows.checks import check_addresses
 from tests.digits_probe import Digits
 from tests.endpoint_server import MISCHIEF, Endpoint, serve_endpoint
 
@@ -176,21 +177,26 @@ def test_a_change_is_reported_when_answers_come_from_the_cache(tmp_path):
     assert any("the cache has answers of an endpoint that said it was m, fp-1" in note for note in progress.notes)
 
 
-def test_a_run_of_somebody_else_does_not_lead_to_an_address_that_nobody_named(tmp_path, monkeypatch):
+def test_a_run_of_somebody_else_does_not_lead_to_an_address_that_nobody_named(monkeypatch):
     monkeypatch.delenv("CLINOMETER_API_URL", raising=False)
-    with serve_endpoint() as endpoint, pytest.raises(StoppedError):
-        ask(endpoint, tmp_path / "run", limits=Limits(requests=20))
-    spec = tmp_path / "run" / "spec.toml"
-    spec.write_text(spec.read_text().replace(endpoint.url, "https://models.example/v1"))
+
+    def spec(url):
+        return AuditSpec(probes=("stigma",), models=(ModelSpec(name="openai:m", base_url=url),))
+
     with pytest.raises(ModelError, match=r"say so with --base-url https://models\.example/v1"):
-        resume(tmp_path / "run")
+        check_addresses(spec("https://models.example/v1"))
+    monkeypatch.setenv("CLINOMETER_API_URL", "https://models.example/v1")
+    check_addresses(spec("https://models.example/v1"))
+    for known in ("", "http://127.0.0.1:8080/v1", "https://api.openai.com/v1"):
+        check_addresses(spec(known))
 
 
 SCRIPT = """
 import sys
 import clinometer
-from clinometer.types import ModelSpec
+from clinometer.types import AuditSpec, ModelSpec
 from clinometer.workflows import Execution
+from clinometer.workflows.checks import check_addresses
 spec = ModelSpec(name="openai:m", base_url=sys.argv[1], alias="m")
 from tests.digits_probe import Digits
 clinometer.audit(spec, probes=Digits(), folder=sys.argv[2], execution=Execution(concurrency=4))

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from clinometer.errors import DataError
-
 if TYPE_CHECKING:
-    from clinometer.annotation import Agreement, Item, ItemKind, Merged
+    from clinometer.annotation.items import Item
+    from clinometer.annotation.merging import Agreement, Merged
     from clinometer.stats import RaterPair
 
 annotate = typer.Typer(
@@ -62,45 +61,26 @@ def export(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the order.")] = 0,
 ) -> None:
     """Write a sheet for raters, in random order, with a guideline next to it."""
-    from clinometer.annotation import (
-        items_from_run,
-        read_items,
-        read_new_items,
-        refuse_existing,
-        sheet_csv,
-        shuffled,
-        write_new,
+    from clinometer.annotation.exchange import SheetRequest, write_sheet
+
+    written = write_sheet(
+        SheetRequest(
+            source=source,
+            out=out,
+            kind="word" if kind == "words" else "sentence",
+            choices=choices,
+            guideline=guideline,
+            probe=probe,
+            stage=stage,
+            model=model,
+            without=without,
+            limit=limit,
+            seed=seed,
+        )
     )
-
-    each: ItemKind = "word" if kind == "words" else "sentence"
-    names = _choices(choices, each)
-    text_beside = _guideline(guideline, each, names, own=not choices)
-    beside = out.with_name(f"{out.stem}.guideline.md")
-    refuse_existing(out, beside)
-    items: Sequence[Item]
-    if source.is_dir():
-        from clinometer.store import RunFolder
-
-        items = items_from_run(RunFolder.open(source), kind=each, probe=probe, stage=stage, model=model)
-    else:
-        if given := [
-            name for name, value in (("--probe", probe), ("--stage", stage), ("--model", model)) if value
-        ]:
-            raise DataError(f"{given[0]} chooses from a run, and '{source}' is not a folder; leave it out")
-        items = read_new_items(source, kind=each)
-    if without is not None:
-        rated = {item.id for item in read_items(without, kind=each)}
-        items = [item for item in items if item.id not in rated]
-    if not items:
-        raise DataError(f"'{source}' has no {kind} to rate; give another source, or leave out --without")
-    if limit and each == "word":
-        items = items[:limit]
-    items = shuffled(items, seed=seed)[: limit or None]
-    write_new(out, sheet_csv(items, kind=each))
-    write_new(beside, text_beside, mark=False)
-    print(f"{len(items):,} {kind} to rate: {', '.join(names)}")
+    print(f"{written.items:,} {kind} to rate: {', '.join(written.choices)}")
     print(f"sheet      {out}")
-    print(f"guideline  {beside}")
+    print(f"guideline  {written.guideline}")
 
 
 @annotate.command()
@@ -128,73 +108,23 @@ def read(
     ] = None,
 ) -> None:
     """Read raters' sheets, measure how well they agree, and merge them."""
-    from clinometer.annotation import (
-        measure_agreement,
-        merge_ratings,
-        merged_csv,
-        ratings_csv,
-        read_items,
-        read_sheet,
-        refuse_existing,
-        sheet_kind,
-        unresolved_csv,
-        write_new,
+    from clinometer.annotation.exchange import RatingsRequest, read_ratings, write_ratings
+
+    request = RatingsRequest(
+        sheets=tuple(sheets),
+        choices=choices,
+        items=items,
+        rule=rule,
+        resolved=resolved,
+        unresolved=unresolved,
+        ratings=ratings,
+        out=out,
     )
-
-    if len(sheets) < 2:
-        raise DataError("found one sheet; give the sheets of two or more raters")
-    raters = [sheet.stem for sheet in sheets]
-    if repeated := [name for name in raters if raters.count(name) > 1]:
-        raise DataError(
-            f"two sheets are called '{repeated[0]}'; a sheet's file name is its rater's name: rename one"
-        )
-    refuse_existing(*(path for path in (unresolved, out, ratings) if path is not None))
-    kind = sheet_kind(sheets[0])
-    names = _choices(choices, kind)
-    listed = read_items(items or sheets[0], kind=kind)
-    rated = [read_sheet(sheet, kind=kind, choices=names, items=listed) for sheet in sheets]
-    decided = read_sheet(resolved, kind=kind, choices=names, items=listed) if resolved else None
-    merged = merge_ratings(listed, rated, rule=rule, resolved=decided)
-    _print_agreement(measure_agreement(listed, rated), total=len(listed))
-    _print_merged(merged)
-    if unresolved is not None and merged.unresolved:
-        write_new(unresolved, unresolved_csv(merged.unresolved, rated, kind=kind))
-        print(f"to resolve  {unresolved}")
-    if ratings is not None:
-        write_new(ratings, ratings_csv(listed, rated, kind=kind))
-        print(f"ratings     {ratings}")
-    if out is not None:
-        if not merged.settled:
-            raise DataError("the raters agree on no item; there is nothing to write")
-        write_new(out, merged_csv(merged, rated, kind=kind))
-        print(f"list        {out}")
-
-
-def _choices(given: str, kind: ItemKind) -> tuple[str, ...]:
-    from clinometer.data import RATINGS
-
-    names = tuple(name.strip() for name in given.split(",") if name.strip())
-    if not given and kind == "word":
-        return RATINGS
-    if len({name.lower() for name in names}) < max(2, len(names)):
-        found = f"--choices {given!r}" if given else "no --choices"
-        raise DataError(
-            f"found {found}; give two or more different ratings, such as --choices relevant,irrelevant"
-        )
-    return names
-
-
-def _guideline(given: Path | None, kind: ItemKind, names: Sequence[str], *, own: bool) -> str:
-    from clinometer.data import packaged, read_text
-
-    if given is not None:
-        return read_text(given)
-    if kind == "word" and own:
-        return read_text(packaged("stigma", "guideline.md"))
-    return (
-        f"# How to rate a {kind}\n\nWrite one of these into the column `rating`: {', '.join(names)}.\n"
-        "Judge on your own. Rate every item; if you are not sure, decide, and say so in the column `note`.\n"
-    )
+    found = read_ratings(request)
+    _print_agreement(found.agreement, total=len(found.items))
+    _print_merged(found.merged)
+    for what, file in write_ratings(request, found):
+        print(f"{what:<12}{file}")
 
 
 def _print_agreement(agreement: Agreement, *, total: int) -> None:

@@ -49,6 +49,9 @@ DtypeOption = Annotated[
     Literal["auto", "float32", "bfloat16"],
     typer.Option(help="The numbers to compute in; bfloat16 is mixed precision. auto: bfloat16 on a GPU."),
 ]
+TrustOption = Annotated[
+    list[str] | None, typer.Option(help="A model whose own code may run; repeatable.", show_default=False)
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 
 

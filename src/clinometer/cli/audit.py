@@ -18,6 +18,7 @@ from clinometer.cli.arguments import (
     MaxRequestsOption,
     MaxTokensOption,
     QuietOption,
+    TrustOption,
 )
 from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
@@ -98,10 +99,7 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    trust_remote_code: Annotated[
-        list[str] | None,
-        typer.Option(help="A model whose own code may run; repeatable.", show_default=False),
-    ] = None,
+    trust_remote_code: TrustOption = None,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -153,7 +151,7 @@ def audit(
         "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
         "--scorer": scorer, "--encoder": encoder, "--as": as_, "--label-map": label_map,
-        "--trust-remote-code": trust_remote_code, "--base-url": base_url, "--price": price,
+        "--base-url": base_url, "--price": price,
     }  # fmt: skip
     # the answers of a model that only its owner can call belong to the spec that asked for them
     written = [name for name in model or [] if spec is not None and "answers:" in name]
@@ -162,7 +160,7 @@ def audit(
         raise SpecError(f"--spec replaces the other options; leave out {', '.join(both)}, or put it into {spec}")
 
     # imported here, so that `clinometer --help` does not wait for them
-    from clinometer.cli.spec_options import spec_from_options, with_answers
+    from clinometer.cli.spec_options import require_trust, spec_from_options, with_answers
     from clinometer.engine import Limits
     from clinometer.spec import read_spec
     from clinometer.workflows import AuditRequest, Execution, run_audit
@@ -170,6 +168,7 @@ def audit(
 
     if spec is not None:
         wanted = with_answers(read_spec(spec), written)
+        require_trust(wanted, trust_remote_code or [])
     else:
         wanted = spec_from_options(
             models=[*(model or []), *(named or [])] or default_models(probe),

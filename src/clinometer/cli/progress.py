@@ -50,6 +50,8 @@ def print_run(run: Run) -> None:
             if notice.level == "warning":  # the others are in the report
                 print(f"  warning: {notice.text}")
     print(f"\nrun     {run.path}\nreport  {run.report_path}")
+    if run.digest:
+        print(f"digest  {run.digest}")
 
 
 @contextlib.contextmanager

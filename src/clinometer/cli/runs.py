@@ -19,6 +19,7 @@ from clinometer.cli.arguments import (
     MaxTokensOption,
     QuietOption,
     RunArgument,
+    TrustOption,
 )
 from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
@@ -42,6 +43,13 @@ def resume(
     max_tokens: MaxTokensOption = 0,
     max_cost: MaxCostOption = 0.0,
     accept_missing: AcceptMissingOption = False,
+    trust_remote_code: TrustOption = None,
+    accept_code_change: Annotated[
+        bool,
+        typer.Option(
+            "--accept-code-change", help="Go on though our code that asks a model has changed; it is recorded."
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
@@ -62,7 +70,12 @@ def resume(
         limits=limits,
         accept_missing=accept_missing,
     )
-    request = ResumeRequest(run=RunFolder.open(run), execution=execution)
+    request = ResumeRequest(
+        run=RunFolder.open(run),
+        execution=execution,
+        trusted=tuple(trust_remote_code or ()),
+        accept_code_change=accept_code_change,
+    )
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
@@ -80,6 +93,8 @@ def verify(run: RunArgument) -> None:
         raise typer.Exit(1)
     audits = f"{result.findings} audit{'s' if result.findings > 1 else ''}"
     print(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
+    if result.digest:
+        print(f"digest  {result.digest}")
 
 
 def report(

@@ -78,6 +78,20 @@ def spec_from_options(
     return described_audit.spec
 
 
+def require_trust(spec: AuditSpec, trusted: Sequence[str]) -> None:
+    """Raise SpecError for a model of a spec file whose own code would run, unless the command line names it, too.
+
+    A spec may come from anybody; who may run code here is said by whoever runs the command.
+    """
+    for model in (*spec.models, *(model for players in spec.roles.values() for model in players)):
+        if model.trust_remote_code and not {model.name, model.alias} & set(trusted):
+            name = model.alias or model.name
+            raise SpecError(
+                f"the spec wants to run code that comes with {name}: read it, and if you trust it, say so "
+                f"yourself with --trust-remote-code {name}"
+            )
+
+
 def parse_alias(given: str) -> tuple[str, tuple[str, str]]:
     """Read NAME=MODEL, a model with the name that it has in the run; a folder may have an equals sign in its name.
 

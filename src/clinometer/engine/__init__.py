@@ -6,7 +6,7 @@ from clinometer.engine.cache import AnswerCache
 from clinometer.engine.executor import Answered, Batch, Executor, ExecutorFactory, LocalExecutor, get_executor
 from clinometer.engine.identity import KEY_VERSION, RequestIdentity
 from clinometer.engine.progress import Progress, Silent
-from clinometer.engine.stage import Worker, count_missing, run_stage
+from clinometer.engine.stage import Checked, Worker, check_stage, run_stage
 
 __all__ = [
     "KEY_VERSION",
@@ -15,6 +15,7 @@ __all__ = [
     "Answered",
     "Batch",
     "Budget",
+    "Checked",
     "Executor",
     "ExecutorFactory",
     "Limits",
@@ -23,7 +24,7 @@ __all__ = [
     "RequestIdentity",
     "Silent",
     "Worker",
-    "count_missing",
+    "check_stage",
     "default_budget",
     "get_executor",
     "run_stage",

@@ -1,4 +1,4 @@
-"""The versions and the machine that made a run, for whoever checks it later."""
+"""The versions and the machine that made a run, or a part of it, for whoever checks it later."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import platform
 import sys
 from typing import Any
 
-_PACKAGES = ("clinometer", "torch", "transformers", "tokenizers", "numpy", "scipy", "pyarrow", "polars")
+DRAWING_LIBRARY = "vl-convert-python"  # a page holds a copy of it
+_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "pyarrow", "polars", DRAWING_LIBRARY)
 
 
-def describe_machine(*, seed: int) -> dict[str, Any]:
+def describe_machine(*, seed: int, release: str) -> dict[str, Any]:
     """Return versions, processor, memory and accelerator, as plain values."""
     return {
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "started": _now(),
         "seed": seed,
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in _PACKAGES},
+        "packages": {"clinometer": release, **{name: package_version(name) for name in _PACKAGES}},
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
         "processors": os.cpu_count(),
@@ -26,7 +27,35 @@ def describe_machine(*, seed: int) -> dict[str, Any]:
     }
 
 
-def _version(package: str) -> str:
+def describe_session(*, release: str, device: str) -> dict[str, Any]:
+    """Return who computes now: what may move the last bits of an answer. Ask once the model is loaded.
+
+    `device` is the one that was asked for; "auto" is the GPU where there is one.
+    """
+    torch = sys.modules.get("torch")  # without torch, a model is Python code
+    accelerated = device != "cpu" and _accelerator() != "none"
+    return {
+        "clinometer": release,
+        "torch": package_version("torch"),
+        "transformers": package_version("transformers"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "device": _accelerator() if accelerated else "cpu",
+        "threads": int(torch.get_num_threads()) if torch is not None else 1,
+    }
+
+
+def with_time(session: dict[str, Any]) -> dict[str, Any]:
+    """Return a session with the time at which it is recorded."""
+    return {"recorded": _now(), **session}
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def package_version(package: str) -> str:
+    """Return the version of an installed package."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from clinometer.engine.asking import Asked, EndpointStage, Source, identity_of
 from clinometer.engine.batching import WINDOW, plan_batches
@@ -14,10 +16,11 @@ from clinometer.engine.executor import Batch, Executor
 from clinometer.engine.identity import RequestIdentity
 from clinometer.engine.journal import Journal
 from clinometer.engine.progress import Progress
+from clinometer.errors import RecordsError
 from clinometer.models.endpoint.model import run_in_loop
 from clinometer.models.endpoint.sending import CONCURRENCY, Free, Meter, Pace, Patience, Sender
-from clinometer.models.protocols import CanSend, Model
-from clinometer.store import Done, RecordWriter, Row, RunFolder, StageKey
+from clinometer.models.protocols import ANSWERS, CanSend, Model
+from clinometer.store import Done, RecordWriter, Row, RunFolder, StageKey, digest_of_tags
 from clinometer.types import Answer, Item, Request
 
 
@@ -50,6 +53,7 @@ class _Window:
     places: Mapping[bytes, int]  # each distinct request, in order of first appearance -> its position
     again: Mapping[bytes, Sequence[int]]  # the further positions of repeated requests
     missing: Set[bytes]  # requests not recorded at all of their positions
+    relabelled: Sequence[int] = ()  # positions of recorded answers whose tags are no longer those of the item
 
     @classmethod
     def of(cls, first: int, items: Sequence[Item], identity: RequestIdentity, done: Done) -> _Window:
@@ -62,7 +66,12 @@ class _Window:
         if not len(done):
             return cls(first, items, places, again, places.keys())
         missing = {key for position, key in enumerate(keys) if not done.matches(first + position, key)}
-        return cls(first, items, places, again, missing)
+        relabelled = [
+            position
+            for position, (key, item) in enumerate(zip(keys, items, strict=True))
+            if key not in missing and not done.tagged(first + position, digest_of_tags(item.tags))
+        ]
+        return cls(first, items, places, again, missing, relabelled)
 
     def rows(self, keys: Sequence[bytes], answers: Iterable[Answer]) -> list[Row]:
         """Return a row for every item that asks one of these requests."""
@@ -83,9 +92,31 @@ class _Asked:
     requests: Sequence[Request]
 
 
-def count_missing(items: Iterable[Item], *, identity: RequestIdentity, done: Done) -> int:
-    """Count the requests of a stage whose answers are not yet recorded."""
-    return sum(not done.matches(index, identity.key(item.request)) for index, item in enumerate(items))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """How the records of a stage compare with what it asks."""
+
+    asked: int
+    missing: int  # requests without an answer
+    relabelled: int  # answers recorded under other tags than the item has
+    extra: int  # indices that are recorded, at most, and not asked
+
+    @property
+    def whole(self) -> bool:
+        """Whether the records are those that the stage asks for."""
+        return not (self.missing or self.relabelled or self.extra)
+
+
+def check_stage(items: Iterable[Item], *, identity: RequestIdentity, done: Done) -> Checked:
+    """Compare the records of a stage with its items."""
+    asked = missing = relabelled = 0
+    for index, item in enumerate(items):
+        asked += 1
+        if not done.matches(index, identity.key(item.request)):
+            missing += 1
+        elif not done.tagged(index, digest_of_tags(item.tags)):
+            relabelled += 1
+    return Checked(asked=asked, missing=missing, relabelled=relabelled, extra=max(0, done.size - asked))
 
 
 def run_stage(
@@ -98,17 +129,21 @@ def run_stage(
     worker: Callable[[], Worker],
     cache: AnswerCache | None,
     progress: Progress,
+    by: Callable[[], Mapping[str, Any]] | None = None,
 ) -> None:
-    """Record an answer for every item that is not in `done`; `worker` is called only if one is missing."""
-    windows = (window for window in _windows(items, identity, done) if window.missing)
-    with run.writer(key) as writer:
+    """Record an answer for every item that is not in `done`; `worker` is called only if one is missing.
+
+    An answer whose item has other tags by now is recorded again under these; nothing is asked twice. `by` says who
+    computes.
+    """
+    with run.writer(key, by=by) as writer:
         recorder = _Recorder(writer, progress, Journal(run.stage_folder(key), run=run.path))
+        windows = _incomplete(_windows(items, identity, done), run=run, key=key, recorder=recorder)
         first = next(windows, None)
+        wanted = itertools.chain([] if first is None else [first], windows)
         if first is None:
             recorder.journal.replace({})  # all of it is recorded
-            return
-        wanted = itertools.chain([first], windows)
-        if cache is not None:
+        elif cache is not None:
             for window in wanted:
                 # one window at a time: what the next one finds in the cache must not depend on the device's speed
                 _complete_with_cache(window, cache, worker=worker, recorder=recorder, told=identity.told)
@@ -119,19 +154,53 @@ def run_stage(
             asked = (batch for window in wanted for batch in _planned(window, worker()))
             for batch, answers in _answered(asked, worker):
                 recorder.record(batch.window, batch.keys, answers)
+    if recorder.seen < done.size:
+        raise RecordsError(
+            f"{key}: {done.size:,} answers are recorded, but {recorder.seen:,} questions are asked: records were "
+            "added that are not of this audit; start a new run with `clinometer audit`"
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Recorder:
     """Records answers and reports progress."""
 
     writer: RecordWriter
     progress: Progress
     journal: Journal
+    seen: int = 0  # items of the stage so far
 
     def record(self, window: _Window, keys: Sequence[bytes], answers: Iterable[Answer]) -> None:
         self.writer.append(window.rows(keys, answers))
         self.progress.advance(sum(1 + len(window.again.get(key, ())) for key in keys if key in window.missing))
+
+
+def _incomplete(
+    windows: Iterable[_Window], *, run: RunFolder, key: StageKey, recorder: _Recorder
+) -> Iterator[_Window]:
+    """Yield the windows that lack an answer; what only has other tags by now is recorded anew."""
+    for window in windows:
+        recorder.seen = window.first + len(window.items)
+        if window.relabelled:
+            recorder.writer.relabel(_relabelled(window, run, key))
+            count = len(window.relabelled)
+            recorder.progress.note(f"{key}: {count:,} answers have other tags now: recorded anew, not asked again")
+        if window.missing:
+            yield window
+
+
+def _relabelled(window: _Window, run: RunFolder, key: StageKey) -> list[Row]:
+    """Return recorded answers as rows with the tags that their items have now."""
+    answered_with = ANSWERS[type(window.items[0].request)]
+    names = [field.name for field in dataclasses.fields(answered_with)]
+    columns = ["index", "key", *(f"got_{name}" for name in names)]
+    indices = [window.first + at for at in window.relabelled]
+    rows = []
+    for index, recorded_key, *values in run.table(key, columns=columns, indices=indices).iter_rows():
+        plain = [tuple(value) if isinstance(value, list) else value for value in values]
+        answer: Answer = answered_with(**dict(zip(names, plain, strict=True)))
+        rows.append(Row(index, recorded_key, window.items[index - window.first], answer))
+    return rows
 
 
 def _windows(items: Iterable[Item], identity: RequestIdentity, done: Done) -> Iterator[_Window]:

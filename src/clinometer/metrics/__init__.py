@@ -23,6 +23,7 @@ from clinometer.metrics.fairness_intervals import (
     paired_change,
 )
 from clinometer.metrics.fairness_resampling import individual_interval
+from clinometer.metrics.fairness_scores import ScoreFairness, score_fairness
 from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, PairNull, fairness_null, pair_null
 from clinometer.metrics.gendered import (
     GenderedMass,
@@ -64,6 +65,7 @@ __all__ = [
     "PairedChange",
     "Reduction",
     "RepresentationalSimilarity",
+    "ScoreFairness",
     "SubgroupDistances",
     "above_threshold",
     "demographic_disparity",
@@ -89,6 +91,7 @@ __all__ = [
     "representational_similarity",
     "sat_effect",
     "sat_polarity",
+    "score_fairness",
     "semantic_similarity_share",
     "sst_strength",
     "stereotypical_margin",

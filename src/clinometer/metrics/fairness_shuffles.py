@@ -101,11 +101,11 @@ def fairness_null(
     shuffles = (_count_shuffles if few else _rank_shuffles)(templates, groups, rng=rng, draws=draws)
     counted = shuffles.pairs[:, :, counted_pairs(groups, across=across)]
     return FairnessNull(
-        individual=_against_chance(present_mean(counted, axis=(1, 2))),
-        group=_against_chance(present_mean(shuffles.subgroups, axis=1)),
-        templates=_against_chance(present_mean(counted, axis=2)),
-        pairs=_as_matrices(_against_chance(present_mean(shuffles.pairs, axis=1))),
-        subgroups=_against_chance(shuffles.subgroups),
+        individual=against_chance(present_mean(counted, axis=(1, 2))),
+        group=against_chance(present_mean(shuffles.subgroups, axis=1)),
+        templates=against_chance(present_mean(counted, axis=2)),
+        pairs=_as_matrices(against_chance(present_mean(shuffles.pairs, axis=1))),
+        subgroups=against_chance(shuffles.subgroups),
         subgroup_names=groups.names,
         draws=draws,
     )
@@ -273,7 +273,7 @@ def _pair_numbers(used: Integers, values: int) -> Integers:
     return inside[np.triu_indices(len(used), 1)]
 
 
-def _against_chance(rows: Floats | NDArray[np.float32]) -> AgainstChance:
+def against_chance(rows: Floats | NDArray[np.float32]) -> AgainstChance:
     """Compare the first row with the others."""
     estimate, shuffled = rows[0], rows[1:]
     null = shuffled.mean(axis=0, dtype=np.float64)
@@ -361,7 +361,7 @@ def pair_null(
                 sums[at, where] += shuffled.sum(axis=0, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):  # a pair that is in no template
         means /= counts.astype(np.float32)
-    against = _against_chance(means)
+    against = against_chance(means)
     estimate = present_mean(distances)
     return PairNull(
         pairs=_as_matrices(replace(against, estimate=estimate, excess=estimate - against.null)),

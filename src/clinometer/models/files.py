@@ -107,6 +107,14 @@ def config_checksum(folder: Path) -> str:
     return checksum(folder / "config.json")
 
 
+def identifying_settings(folder: Path, *, own_code: bool) -> dict[str, str]:
+    """Return what a model's files add to `ModelInfo.settings`; with `own_code`, its Python files, too."""
+    settings = {"config": config_checksum(folder)}
+    if own_code:
+        settings["own_code"] = checksum(*sorted(folder.rglob("*.py")), below=folder)
+    return settings
+
+
 def tuning_of(folder: Path) -> dict[str, str]:
     """Return what the card of a checkpoint says about how it was made; empty for a model not tuned here."""
     try:

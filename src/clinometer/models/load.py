@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import final
+from typing import Any, final
 
 from clinometer.errors import ModelError, reason
 from clinometer.models.protocols import Model
@@ -15,7 +15,7 @@ from clinometer.models.providers.gguf import GgufFiles
 from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
 from clinometer.models.providers.openai import OpenAIEndpoints
 from clinometer.models.providers.opinion_words import OpinionWordScorers
-from clinometer.models.providers.protocol import CanInspect, Provider
+from clinometer.models.providers.protocol import CanIdentify, CanInspect, Provider
 from clinometer.models.providers.vllm import VllmModels
 from clinometer.plugins import MODELS
 from clinometer.types import ModelSpec
@@ -25,6 +25,7 @@ __all__ = [
     "Providers",
     "capabilities_of",
     "check_model",
+    "identity_of",
     "inspect_model",
     "kind_of",
     "load_model",
@@ -89,6 +90,15 @@ def weight_bytes(spec: ModelSpec, *, providers: Providers | None = None) -> int:
 def check_model(spec: ModelSpec, *, providers: Providers | None = None) -> None:
     """Raise ModelError or DataError for a model that is not there or cannot be loaded safely; loads no weights."""
     (providers or Providers()).of(spec.name).check(spec)
+
+
+def identity_of(spec: ModelSpec, *, providers: Providers | None = None) -> Mapping[str, Any]:
+    """Return what a model's files tell about who it is: fields of its `ModelInfo`; loads nothing, runs no code.
+
+    Providers that cannot tell without loading have no method `identity`.
+    """
+    provider = (providers or Providers()).of(spec.name)
+    return provider.identity(spec) if isinstance(provider, CanIdentify) else {}
 
 
 def capabilities_of(spec: ModelSpec, *, providers: Providers | None = None) -> tuple[str, ...]:

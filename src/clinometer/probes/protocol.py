@@ -60,8 +60,21 @@ class Plan:
         return next(info for players in self.roles.values() for info in players if info.name == stage.by)
 
 
+def questions_version(probe: Probe) -> int:
+    """Return the version of what an audit asks: its attribute `questions_version`, or 1 where it has none.
+
+    Raise the attribute when the same options, seed and model give other questions, or the same ones in another
+    order. A run records the version, so that `verify` can tell answers to an older audit from missing ones. Tags
+    are not questions: they have a digest of their own.
+    """
+    return int(getattr(probe, "questions_version", 1))
+
+
 class Probe(Protocol):
-    """One audit. `questions` and `findings` are pure: no device, no disk, no batch, no worker."""
+    """One audit. `questions` and `findings` are pure: no device, no disk, no batch, no worker.
+
+    An audit may also have `questions_version: int`; see the function of that name.
+    """
 
     @property
     def name(self) -> str: ...

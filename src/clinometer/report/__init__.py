@@ -3,7 +3,7 @@
 from clinometer.report.charts import altair_chart
 from clinometer.report.evidence import Evidence, Exchange
 from clinometer.report.rendering import ProbeText, ReportPage, render
-from clinometer.report.writing import read_page, save_figures, write_report
+from clinometer.report.writing import page_bytes, read_page, save_figures, write_page, write_report
 
 __all__ = [
     "Evidence",
@@ -11,8 +11,10 @@ __all__ = [
     "ProbeText",
     "ReportPage",
     "altair_chart",
+    "page_bytes",
     "read_page",
     "render",
     "save_figures",
+    "write_page",
     "write_report",
 ]

@@ -11,9 +11,10 @@ import contextlib
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from importlib.metadata import version
 from typing import Any
 
 import jinja2
@@ -34,7 +35,7 @@ from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
 MOST_OPEN = 8  # figures that are open on a page; the others are behind a fold
 MOST_OF_ONE = 3  # of one audit
 # the SHA-256 of the script that a release of vl-convert makes; one that is not here makes it anew for every report
-_KNOWN_VEGA = {"1.9.0": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
+_KNOWN_VEGA = {"1.9.0.post1": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 
 SCRIPTS = ("rounding.js", "findings.js", "tables.js", "charts.js")
 
@@ -57,12 +58,13 @@ class ReportPage:
     created: str
     profile: str
     seed: str
-    digest: str  # SHA-256 over all findings
+    digest: str  # SHA-256 over the run where it is sealed, else over its findings
     models: tuple[ModelInfo, ...]
     probes: Mapping[str, ProbeText]
     findings: tuple[Findings, ...]
     spec: str
     provenance: Mapping[str, Any]
+    sealed: bool = False
     assistants: tuple[ModelInfo, ...] = ()  # models that take part without being audited
     roles: Mapping[str, str] = field(default_factory=dict)  # model -> its roles: "scorer", …
     evidence: Mapping[str, Mapping[str, Evidence]] = field(default_factory=dict)  # probe -> figure -> prompts
@@ -116,7 +118,8 @@ def render(page: ReportPage) -> str:
             tables={part.name: {table.table.name: table.id for table in part.tables} for part in probes},
             open_figures=min(MOST_OF_ONE, max(1, MOST_OPEN // max(1, len(probes)))),
             warnings=sum(notice.level == "warning" for findings in page.findings for notice in findings.notices),
-            provenance=list(_flat(page.provenance)),
+            provenance=[(name, value) for name, value in _flat(page.provenance) if name != "sessions"],
+            sessions=sessions_view(page.provenance.get("sessions", ())),
             style=Markup(style),
             scripts=[Markup(script) for script in scripts],
             policy=_policy(style=style, scripts=scripts),
@@ -181,6 +184,30 @@ def _figure_parts(
         yield part
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsView:
+    """Who computed a run in several sessions that differ: what differs, by name, and its value in each session."""
+
+    times: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def sessions_view(sessions: Sequence[Mapping[str, Any]]) -> SessionsView | None:
+    """Return what the reader must know about who computed; None where all sessions are alike.
+
+    >>> one, other = {"recorded": "Monday", "torch": "2.1"}, {"recorded": "Tuesday", "torch": "2.2"}
+    >>> sessions_view([one, other]).rows
+    (('torch', ('2.1', '2.2')),)
+    >>> sessions_view([one, {**one, "recorded": "Tuesday"}])
+    """
+    flat = [dict(_flat(session)) for session in sessions]
+    names = [name for name in dict.fromkeys(name for each in flat for name in each) if name != "recorded"]
+    rows = tuple((name, tuple(each.get(name, "–") for each in flat)) for name in names)
+    differing = tuple((name, values) for name, values in rows if len(set(values)) > 1)
+    times = tuple(each.get("recorded", "–") for each in flat)
+    return SessionsView(times=times, rows=differing) if differing else None
+
+
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield every value with its path: machine.cores, packages.torch, …"""
     for name, value in values.items():
@@ -222,7 +249,7 @@ def _vega() -> str:
     To bundle them takes two seconds, so the script of a release that we know is kept. What is in the cache is used
     only if it has the checksum that is written here: nobody can put another script into a report.
     """
-    release: str = getattr(vl_convert, "__version__", "")
+    release = version("vl-convert-python")
     expected = _KNOWN_VEGA.get(release, "")
     kept = cache_folder() / "report" / f"vega-{release}.js"
     if expected and kept.is_file():

@@ -26,9 +26,9 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|<>~])")
 def exit_code(verdicts: Sequence[Verdict], *, fail_on: FailOn, allow_cannot_tell: bool = False) -> int:
     """Return 3 if a lean was found and leans are not accepted, 4 if only something could not be told, else 0.
 
-    A run without any verdict could not tell anything.
+    A run without any verdict could not tell anything. That a model is not robust is not a lean.
     """
-    states = [verdict.state for verdict in verdicts]
+    states = [verdict.state for verdict in verdicts if verdict.concerns == "lean"]
     if not fail_on:
         return 0
     if "lean" in states:

@@ -43,9 +43,18 @@ def write_report(
     `probes` says how each probe introduces itself; one that is missing is shown by its bare name. `findings` saves
     reading them from disk. `roles` is for old runs, whose folder does not record them.
     """
-    html = render(read_page(run, probes=probes, findings=findings, roles=roles))
-    write_atomically(run.report_path, html.encode("utf-8", "replace"), run=run.path)
+    return write_page(run, read_page(run, probes=probes, findings=findings, roles=roles))
+
+
+def write_page(run: RunFolder, page: ReportPage) -> Path:
+    """Write a page into the folder of its run and return its path."""
+    write_atomically(run.report_path, page_bytes(page), run=run.path)
     return run.report_path
+
+
+def page_bytes(page: ReportPage) -> bytes:
+    """Return a page as it is written: the same bytes for the same run and release."""
+    return render(page).encode("utf-8", "replace")
 
 
 def read_page(
@@ -63,7 +72,8 @@ def read_page(
         created=_date(run.provenance.get("created")),
         profile=str(spec.get("profile", "standard")),
         seed=str(spec.get("seed", 0)),
-        digest=findings_digest(found),
+        digest=run.digest or findings_digest(found),
+        sealed=bool(run.digest),
         models=run.models,
         assistants=run.assistants,
         roles=_roles(run, run.roles if roles is None else roles),

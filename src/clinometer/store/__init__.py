@@ -1,16 +1,21 @@
 """The run folder on disk: what was asked, answered and concluded, with checksums, ready to resume."""
 
 from clinometer.store.atomic import explain_os_errors, make_folder, write_atomically
-from clinometer.store.findings import Comparison, compare_findings, findings_digest, table_frame
+from clinometer.store.creation import refuse_occupied
+from clinometer.store.documents import FORMAT, INPUTS
+from clinometer.store.findings import Comparison, changed_csvs, compare_findings, findings_digest, table_frame
 from clinometer.store.names import StageKey
 from clinometer.store.parts import DamagedPart, Done
-from clinometer.store.run import FORMAT, INPUTS, RunFolder, RunModels, refuse_occupied
+from clinometer.store.run import RunFolder, RunModels
 from clinometer.store.schema import Row
+from clinometer.store.seal import SEAL
+from clinometer.store.tags import digest_of_tags
 from clinometer.store.writer import RecordWriter
 
 __all__ = [
     "FORMAT",
     "INPUTS",
+    "SEAL",
     "Comparison",
     "DamagedPart",
     "Done",
@@ -19,7 +24,9 @@ __all__ = [
     "RunFolder",
     "RunModels",
     "StageKey",
+    "changed_csvs",
     "compare_findings",
+    "digest_of_tags",
     "explain_os_errors",
     "findings_digest",
     "make_folder",

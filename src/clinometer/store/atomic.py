@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -16,10 +17,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from clinometer.errors import DiskFullError, StoreError
+from clinometer.store.inside import read_plain
 
 T = TypeVar("T")
 
 TEMPORARY = ".tmp-"  # starts the name of an unfinished file; readers skip it
+_LEFTOVER = re.compile(re.escape(TEMPORARY) + "[0-9a-f]+")
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -73,7 +76,8 @@ def rename_durably(source: Path, target: Path, *, run: Path) -> None:
 def remove_leftovers(folder: Path) -> None:
     """Remove the unfinished files that a killed process left in a folder. Hold the run's lock."""
     for leftover in folder.glob(TEMPORARY + "*"):
-        leftover.unlink(missing_ok=True)
+        if _LEFTOVER.fullmatch(leftover.name) and leftover.is_file() and not leftover.is_symlink():
+            leftover.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -121,7 +125,7 @@ def to_json(value: object) -> bytes:
 def read_json(path: Path, build: Callable[[Any], T]) -> T:
     """Read a JSON document and build a value from it; raise StoreError that names a broken file."""
     try:
-        return build(json.loads(path.read_bytes()))
+        return build(json.loads(read_plain(path)))
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -9,8 +9,10 @@ The index is written last. If the process is killed before that, the old checksu
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +25,12 @@ import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
 from clinometer.store.atomic import make_folder, read_json, remove_leftovers, to_json, write_together
+from clinometer.store.inside import read_plain
 from clinometer.store.names import column_name, safe_name
 from clinometer.types import Figure, Finding, Findings, FindingTable, Notice, RowReference, Verdict
 
 INDEX = "index.json"
+_TABLE_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(parquet|csv)")
 _NUMBERS = ("estimate", "low", "high", "p", "q")
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 
@@ -42,7 +46,7 @@ def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
             )
         arrow = _to_arrow(table)
         files[f"{name}.parquet"] = _parquet(arrow)
-        files[f"{name}.csv"] = pl.DataFrame(arrow).write_csv(quote_style="non_numeric").encode()
+        files[f"{name}.csv"] = _csv(arrow)
     make_folder(folder, run=run)
     remove_leftovers(folder)
     index = {
@@ -64,17 +68,37 @@ def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
         "verdicts": findings.verdicts,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
+    before = _written_before(folder)
     write_together(folder, {**files, INDEX: to_json(index)}, run=run)
-    for path in folder.iterdir():  # tables left from before
-        if path.suffix in (".parquet", ".csv") and path.name not in files:
-            path.unlink(missing_ok=True)
+    for name in before - files.keys():
+        (folder / name).unlink(missing_ok=True)
+
+
+def _written_before(folder: Path) -> set[str]:
+    """Return the tables of an earlier conclusion: those whose bytes are the ones that its index names.
+
+    Whatever else is in the folder is somebody's own, and stays.
+    """
+    try:
+        known: dict[str, str] = read_json(folder / INDEX, lambda index: dict(index["sha256"]))
+    except StoreError:
+        return set()
+    kept = set()
+    for name, checksum in known.items():
+        with contextlib.suppress(OSError):
+            if _TABLE_FILE.fullmatch(name) and hashlib.sha256(read_plain(folder / name)).hexdigest() == checksum:
+                kept.add(name)
+    return kept
 
 
 def read_findings(folder: Path) -> Findings:
     """Read back what one probe concluded; raise StoreError that names a file that has changed."""
 
     def build(index: Mapping[str, Any]) -> Findings:
-        files = {name: _checked(folder / name, checksum) for name, checksum in index["sha256"].items()}
+        files = {name: _checked(folder / name, checksum) for name, checksum in _checksums(index["sha256"]).items()}
+        tables = {f"{table['name']}.{kind}" for table in index["tables"] for kind in ("parquet", "csv")}
+        if tables != files.keys():
+            raise ValueError(f"there is no checksum, or no table, for {min(tables ^ files.keys())}")
         return Findings(
             probe=index["probe"],
             tables=tuple(
@@ -98,6 +122,11 @@ def read_findings(folder: Path) -> Findings:
         )
 
     return read_json(folder / INDEX, build)
+
+
+def finding_files(folder: Path) -> list[str]:
+    """Return the files of one probe's findings, its index first."""
+    return [INDEX, *read_json(folder / INDEX, lambda index: _checksums(index["sha256"]))]
 
 
 def findings_digest(findings: Iterable[Findings]) -> str:
@@ -159,11 +188,38 @@ def compare_findings(stored: Findings, computed: Findings) -> Comparison:
 def _verdict_differences(stored: Findings, computed: Findings) -> list[str]:
     """Name the aspects whose verdicts do not follow, where both have one."""
     now = {(verdict.model, verdict.aspect): verdict for verdict in computed.verdicts}
+    found = []
+    for verdict in stored.verdicts:
+        other = now.get((verdict.model, verdict.aspect))
+        for name in ("state", "estimate", "low", "high", "p", "q", "n", "detectable") if other else ():
+            mine, theirs = getattr(verdict, name), getattr(other, name)
+            if not (mine == theirs if isinstance(mine, str) else _close(mine, theirs)):
+                where = f"the verdict on {verdict.model}, {verdict.aspect}"
+                found.append(f"{where}: {name} {mine!r} is stored, {theirs!r} follows")
+                break
+    return found
+
+
+def _close(stored: object, computed: object) -> Any:
+    """Tell of numbers, or arrays of them, whether they are equal but for the last bits."""
+    return np.isclose(np.asarray(stored), np.asarray(computed), rtol=1e-6, atol=1e-9, equal_nan=True)
+
+
+def changed_csvs(folder: Path, findings: Findings) -> list[str]:
+    """Name the tables whose CSV does not say what the table says; only the release that wrote them can tell."""
     return [
-        f"the verdict on {verdict.model}, {verdict.aspect}: {verdict.state!r} is stored, {other.state!r} follows"
-        for verdict in stored.verdicts
-        if (other := now.get((verdict.model, verdict.aspect))) is not None and other.state != verdict.state
+        f"{folder / table.name}.csv does not say what the table says"
+        for table in findings.tables
+        if read_plain(folder / f"{table.name}.csv") != _csv(_to_arrow(table))
     ]
+
+
+def _checksums(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the checksums of an index by file; raise ValueError for a file that is not beside it."""
+    for name in values:
+        if not _TABLE_FILE.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a table")
+    return dict(values)
 
 
 def _verdict(values: Mapping[str, Any]) -> Verdict:
@@ -178,7 +234,7 @@ def _number_differences(stored: FindingTable, computed: FindingTable) -> list[st
         return [f"{where} has different rows or columns from those that follow from the records"]
     for name in mine:
         if name in _NUMBERS or isinstance(next(iter(mine[name]), ""), float):
-            same = np.isclose(np.array(mine[name]), np.array(theirs[name]), rtol=1e-6, atol=1e-9, equal_nan=True)
+            same = _close(mine[name], theirs[name])
         else:
             same = np.array([a == b for a, b in zip(mine[name], theirs[name], strict=True)], dtype=np.bool_)
         if not same.all():
@@ -251,6 +307,10 @@ def _parquet(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
+def _csv(table: pa.Table) -> bytes:
+    return pl.DataFrame(table).write_csv(quote_style="non_numeric").encode()
+
+
 def _rows(data: bytes, *, labels: list[str]) -> tuple[Finding, ...]:
     """Read the rows of a table from its Parquet bytes."""
     return tuple(
@@ -262,7 +322,7 @@ def _rows(data: bytes, *, labels: list[str]) -> tuple[Finding, ...]:
 def _checked(path: Path, checksum: str) -> bytes:
     """Read a file and check its checksum."""
     try:
-        data = path.read_bytes()
+        data = read_plain(path)
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}; run `clinometer resume`") from error
     if hashlib.sha256(data).hexdigest() != checksum:

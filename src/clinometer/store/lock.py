@@ -12,6 +12,7 @@ import filelock
 
 from clinometer.errors import RunLockedError
 from clinometer.store.atomic import explain_os_errors
+from clinometer.store.inside import require_single
 
 
 @contextlib.contextmanager
@@ -19,8 +20,10 @@ def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock file until the block ends; raise RunLockedError with the pid of another process that holds it.
 
     The system drops the lock when its process ends, however it ends, so a file left behind never blocks. The file
-    stays: removing it would let two processes lock two files of the same name.
+    stays: removing it would let two processes lock two files of the same name. It is written in place, so it must
+    not be a link.
     """
+    require_single(path)
     lock = filelock.FileLock(path, mode=0o666, thread_local=False)
     with explain_os_errors(f"the lock {path}", folder=path.parent, run=path.parent):
         try:
@@ -36,6 +39,9 @@ def hold_lock(path: Path) -> Iterator[None]:
                 path.write_text(f"{os.getpid()}\n", encoding="ascii")
         yield
     finally:
+        with contextlib.suppress(OSError):  # a lock that nobody holds names nobody
+            if not isinstance(lock, filelock.SoftFileLock):
+                os.truncate(path, 0)
         lock.release()
 
 

@@ -11,6 +11,7 @@ from clinometer.errors import StoreError
 
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _PART = re.compile(r"part-(\d{6,})-([0-9a-f]{32})\.parquet")
+NAMED_DIGITS = 32  # of the checksum, in the name of a part
 DAMAGED = ".damaged"  # added to the name of a part that is set aside
 
 
@@ -47,7 +48,7 @@ class PartName:
     @classmethod
     def of(cls, data: bytes, *, sequence: int) -> PartName:
         """Name the bytes of a part."""
-        return cls(sequence=sequence, checksum=hashlib.sha256(data).hexdigest()[:32])
+        return cls(sequence=sequence, checksum=hashlib.sha256(data).hexdigest()[:NAMED_DIGITS])
 
     @classmethod
     def parse(cls, file_name: str) -> PartName | None:

@@ -7,11 +7,13 @@ and ours when the run, probe, model and stage in its metadata match the folder i
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,11 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
-from clinometer.store.names import PartName, StageKey
+from clinometer.store.inside import read_plain
+from clinometer.store.names import NAMED_DIGITS, PartName, StageKey
 from clinometer.store.schema import KEY_BYTES
+from clinometer.store.tags import TAGS, TAGS_BYTES
 
 # The metadata key of run_id, probe, model and stage; as JSON, because a path may not be valid UTF-8.
 _OWNER = b"clinometer"
+_UNKNOWN = bytes(TAGS_BYTES)  # in place of the digest of tags that was not recorded
 BATCH_ROWS = 65_536  # a table is given out once this many rows are waiting
 
 
@@ -45,6 +50,8 @@ class IntactPart:
     path: Path
     stage: StageKey
     data: bytes
+    sha256: str
+    by: Mapping[str, Any] | None = None  # who computed it
 
     def column_names(self) -> list[str]:
         """Return the names of all its columns."""
@@ -78,7 +85,9 @@ class _Checked:
 
     size: int
     modified: int
+    sha256: str
     verdict: StageKey | str  # its stage, or why it must not be read
+    by: Mapping[str, Any] | None = None
 
 
 class PartReader:
@@ -91,7 +100,7 @@ class PartReader:
 
     def folders(self) -> list[Path]:
         """Return the folders of all stages."""
-        return sorted(path for path in self._records.glob("*/*/*") if path.is_dir())
+        return sorted(path for path in self._records.glob("*/*/*") if path.is_dir() and not path.is_symlink())
 
     def parts(self, folder: Path) -> Iterator[IntactPart | DamagedPart]:
         """Yield the parts in a stage's folder in the order they were written."""
@@ -105,66 +114,91 @@ class PartReader:
     def load(self, path: Path) -> IntactPart | DamagedPart:
         """Read one part; hash it unless it was hashed before and looks unchanged."""
         try:
-            status = path.stat()
-            data = path.read_bytes()
+            status = path.lstat()
+            data = read_plain(path)
         except OSError as error:
             return DamagedPart(path=path, reason=f"it cannot be read: {error.strerror}")
         known = self._checked.get(path)
         if known is None or (known.size, known.modified) != (len(data), status.st_mtime_ns):
-            known = _Checked(len(data), status.st_mtime_ns, self._verdict(path, data))
+            sha256 = hashlib.sha256(data).hexdigest()
+            known = _Checked(len(data), status.st_mtime_ns, sha256, *self._verdict(path, data, sha256))
             self._checked[path] = known
         if isinstance(known.verdict, str):
             return DamagedPart(path=path, reason=known.verdict)
-        return IntactPart(path=path, stage=known.verdict, data=data)
+        return IntactPart(path=path, stage=known.verdict, data=data, sha256=known.sha256, by=known.by)
 
-    def _verdict(self, path: Path, data: bytes) -> StageKey | str:
-        """Return the stage that a part belongs to, or why it must not be read."""
+    def computed_by(self) -> Iterator[tuple[Path, Mapping[str, Any] | None]]:
+        """Yield every intact part that was read so far, and who computed it."""
+        for path, known in sorted(self._checked.items()):
+            if not isinstance(known.verdict, str):
+                yield path, known.by
+
+    def checksum(self, path: Path) -> str | None:
+        """Return the SHA-256 of a part if it was hashed and looks unchanged."""
+        known = self._checked.get(path)
+        if known is None:
+            return None
+        status = path.lstat()
+        return known.sha256 if (known.size, known.modified) == (status.st_size, status.st_mtime_ns) else None
+
+    def _verdict(
+        self, path: Path, data: bytes, sha256: str
+    ) -> tuple[StageKey | str] | tuple[StageKey, Mapping[str, Any] | None]:
+        """Return the stage that a part belongs to and who computed it, or why it must not be read."""
         name = PartName.parse(path.name)
         if name is None:
-            return "its name carries no checksum"
-        if PartName.of(data, sequence=name.sequence) != name:
-            return "its bytes are not those that were written: the checksum differs"
+            return ("its name carries no checksum",)
+        if name.checksum != sha256[:NAMED_DIGITS]:
+            return ("its bytes are not those that were written: the checksum differs",)
         try:
             owner = json.loads((pq.read_metadata(pa.BufferReader(data)).metadata or {})[_OWNER])
-            run_id, stage = owner.pop("run_id"), StageKey(**owner)
+            run_id, by = owner.pop("run_id"), owner.pop("by", None)
+            stage = StageKey(**owner)
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError):
-            return "it does not say which run it belongs to"
+            return ("it does not say which run it belongs to",)
         if run_id != self._run_id:
-            return "it belongs to another run"
+            return ("it belongs to another run",)
         try:
             at_home = self._records / stage.folder == path.parent
         except StoreError:  # a name we never write
             at_home = False
-        return stage if at_home else f"it belongs to another stage: {stage}"
+        return (stage, by) if at_home else (f"it belongs to another stage: {stage}",)
 
 
 class Done:
-    """The indices of a stage whose answers are recorded and intact, each with the key of its request.
+    """The indices of a stage whose answers are recorded and intact, each with the key of its request and its tags.
 
-    Takes 17 bytes for each index up to the highest.
+    Takes 25 bytes for each index up to the highest.
     """
 
     def __init__(self, parts: Iterable[IntactPart | DamagedPart]) -> None:
         damaged: list[DamagedPart] = []
         indices: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
         keys: list[bytes] = []
+        tags: list[bytes] = []
         for part in parts:
             if isinstance(part, DamagedPart):
                 damaged.append(part)
                 continue
-            table = part.read(["index", "key"])
+            tagged = TAGS in part.column_names()  # those of format 1 and 2 are not
+            table = part.read(["index", "key", *([TAGS] if tagged else [])])
             indices.append(table["index"].to_numpy())
             keys.append(b"".join(table["key"].cast(pl.Binary).to_list()))
+            tags.append(b"".join(table[TAGS].to_list()) if tagged else _UNKNOWN * len(table))
         self.damaged: tuple[DamagedPart, ...] = tuple(damaged)
         size = max((int(index.max()) + 1 for index in indices if index.size), default=0)
         recorded = np.zeros(size, np.bool_)
         by_index = np.zeros((size, KEY_BYTES), np.uint8)
-        for index, key in zip(indices, keys, strict=True):
+        tags_by_index = np.zeros((size, TAGS_BYTES), np.uint8)
+        for index, key, tag in zip(indices, keys, tags, strict=True):
             recorded[index] = True
             by_index[index] = np.frombuffer(key, np.uint8).reshape(-1, KEY_BYTES)  # a later part wins
+            tags_by_index[index] = np.frombuffer(tag, np.uint8).reshape(-1, TAGS_BYTES)
         self._count = int(recorded.sum())
+        self.size = size  # the highest index that is recorded, and one
         self._recorded = recorded.tobytes()  # bytes: indexing them is ten times faster than indexing an array
         self._keys = by_index.tobytes()
+        self._tags = tags_by_index.tobytes()
 
     def __len__(self) -> int:
         return self._count
@@ -174,6 +208,11 @@ class Done:
         if not 0 <= index < len(self._recorded) or not self._recorded[index]:
             return False
         return self._keys[index * KEY_BYTES : (index + 1) * KEY_BYTES] == key
+
+    def tagged(self, index: int, digest: bytes) -> bool:
+        """Tell whether the answer at this index is recorded under these tags, as far as it is known."""
+        recorded = self._tags[index * TAGS_BYTES : (index + 1) * TAGS_BYTES]
+        return recorded in (digest, _UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,8 +254,10 @@ def latest(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return table if last.all() else table.filter(last)
 
 
-def encode_part(batches: list[pa.RecordBatch], *, run_id: str, stage: StageKey) -> bytes:
-    """Return the bytes of a part."""
+def encode_part(
+    batches: list[pa.RecordBatch], *, run_id: str, stage: StageKey, by: Mapping[str, Any] | None = None
+) -> bytes:
+    """Return the bytes of a part; `by` says who computed it."""
     table = pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
     leaves = [leaf for field in table.schema for leaf in _leaves(field.name, field.type)]
     # numbers in long lists rarely repeat: split by byte they compress better, in half the time
@@ -226,13 +267,13 @@ def encode_part(batches: list[pa.RecordBatch], *, run_id: str, stage: StageKey) 
         sink,
         table.schema,
         compression="zstd",
-        use_dictionary=[leaf for leaf, _ in leaves if leaf not in split | {"index", "key"}],
+        use_dictionary=[leaf for leaf, _ in leaves if leaf not in split | {"index", "key", TAGS}],
         column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT") or None,
         write_statistics=["index"],
         store_schema=False,  # polars, pandas, DuckDB and R read the Parquet types themselves
     ) as writer:
         writer.write_table(table)
-        owner = {"run_id": run_id, **dataclasses.asdict(stage)}
+        owner = {"run_id": run_id, **dataclasses.asdict(stage), **({"by": dict(by)} if by else {})}
         writer.add_key_value_metadata({_OWNER: json.dumps(owner)})
     return bytes(sink.getvalue())
 

@@ -1,21 +1,23 @@
 """A run on disk: one folder with all that was asked, answered and concluded.
 
 spec.toml         what the user wanted to know
-provenance.json   format, versions, seed, machine and the run's id; written last: it makes the folder a run
+provenance.json   format, versions, seed, machine, the run's id, and the checksums of the documents below; written
+                  last: it makes the folder a run
 models.json       the models: which are audited, which assist, and in which role
 inputs/           copies of the user's files that the spec names
 records/<probe>/<model>/<stage>/part-<number>-<checksum>.parquet
 findings/<probe>/…
+run.sha256        the checksum of every file above; written when the run is complete
 report.html
 run.lock          who is working on it
 """
 
 from __future__ import annotations
 
-import contextlib
 import datetime
+import hashlib
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +26,8 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from clinometer.errors import DiskFullError, InputError, RecordsError, StoreError, nearest
+from clinometer.errors import InputError, RecordsError, StoreError, nearest
 from clinometer.store.atomic import (
-    TEMPORARY,
     make_folder,
     read_json,
     remove_leftovers,
@@ -34,19 +35,34 @@ from clinometer.store.atomic import (
     to_json,
     write_atomically,
 )
-from clinometer.store.findings import INDEX, read_findings, write_findings
+from clinometer.store.creation import explain_creation, refuse_occupied
+from clinometer.store.documents import (
+    CHECKSUMS,
+    FORMAT,
+    INPUTS,
+    LOCK,
+    MODELS,
+    PROVENANCE,
+    REPORT,
+    SESSIONS,
+    SPEC,
+    changed_documents,
+    input_place,
+    read_provenance,
+    to_bytes,
+    with_checksums,
+    with_session,
+)
+from clinometer.store.findings import INDEX, finding_files, read_findings, write_findings
+from clinometer.store.inside import plain_files, read_plain, require_plain
 from clinometer.store.lock import hold_lock
-from clinometer.store.names import DAMAGED, StageKey, safe_name
+from clinometer.store.names import DAMAGED, PartName, StageKey, safe_name
 from clinometer.store.parts import DamagedPart, Done, IntactPart, PartReader, Span, by_index, latest
 from clinometer.store.schema import later_columns
-from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RecordWriter
+from clinometer.store.seal import FINDINGS, RECORDS, SEAL, Sealed, check_seal, digest_of, write_seal
+from clinometer.store.tags import TAGS
+from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RELABELLED, RecordWriter
 from clinometer.types import Findings, ModelInfo
-
-SPEC, PROVENANCE, MODELS, LOCK = "spec.toml", "provenance.json", "models.json", "run.lock"
-INPUTS = "inputs"
-
-# Format 1 is still read: its models.json says "beside" and has no roles; its findings and keys have no versions.
-FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +87,7 @@ class RunFolder:
         self.run_id: str = provenance["run_id"]
         self.format: int = provenance.get("format", 1)
         self.key_version: int = provenance.get("key_version", 1)  # of the keys in its records
-        self._parts = PartReader(path / "records", run_id=self.run_id)
+        self._parts = PartReader(path / RECORDS, run_id=self.run_id)
 
     @classmethod
     def create(
@@ -91,28 +107,38 @@ class RunFolder:
         if not isinstance(models, RunModels):
             models = RunModels(audited=tuple(models))
         refuse_occupied(path)
-        with _explain_creation(path):
+        with explain_creation(path):
             make_folder(path, run=path)
-        with hold_lock(path / LOCK), _explain_creation(path):
+        require_plain(path)
+        kept = {f"{INPUTS}/{name}": data for name, data in (inputs or {}).items()}
+        with hold_lock(path / LOCK), explain_creation(path):
             refuse_occupied(path)  # nobody else can be creating it now
+            if others := set(plain_files(path, below=INPUTS)) - kept.keys():
+                raise InputError(
+                    f"{path} is not empty (it has {min(others)}); give the name of a new folder for the run"
+                )
             remove_leftovers(path)
             created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             identified = {"format": FORMAT, **provenance, "run_id": secrets.token_hex(16), "created": created}
-            write_atomically(path / SPEC, spec.encode(), run=path)
-            for name, data in (inputs or {}).items():
+            if kept:
                 make_folder(path / INPUTS, run=path)
-                write_atomically(path / INPUTS / name, data, run=path)
-            write_atomically(path / MODELS, to_json(models), run=path)
-            write_atomically(path / PROVENANCE, to_json(identified), run=path)
+            documents = {SPEC: spec.encode(), **kept, MODELS: to_json(models)}
+            for name, data in documents.items():
+                write_atomically(path / name, data, run=path)
+            write_atomically(path / PROVENANCE, to_bytes(with_checksums(identified, documents)), run=path)
         return cls.open(path)
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """Open a run; raise InputError if it is not one, StoreError if its documents are broken."""
+        """Open a run; raise InputError if it is not one, StoreError if its documents are broken or it has links.
+
+        A document that can be read, but is not the one that was written, is told by `changed_documents`.
+        """
         path = Path(path)
         if not path.is_dir():
             found = "is not a folder" if path.exists() else "does not exist"
             raise InputError(f"{path} {found}; give the folder of a run, as `clinometer audit` prints it")
+        require_plain(path)
         missing = [name for name in (SPEC, PROVENANCE, MODELS) if not (path / name).is_file()]
         if missing:
             raise InputError(
@@ -122,18 +148,113 @@ class RunFolder:
         return cls(
             path,
             spec=_read_text(path / SPEC),
-            provenance=read_json(path / PROVENANCE, _provenance),
+            provenance=read_json(path / PROVENANCE, read_provenance),
             models=read_json(path / MODELS, _models),
         )
 
     @property
     def report_path(self) -> Path:
         """Where the report is, or will be."""
-        return self.path / "report.html"
+        return self.path / REPORT
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keep other processes from writing; raise RunLockedError with the pid of one that already does."""
+        """Keep other processes from writing; raise RunLockedError with the pid of one that already does.
+
+        Raises StoreError if there is a link in the folder: what is written next could end up somewhere else.
+        """
+        require_plain(self.path)
         return hold_lock(self.path / LOCK)
+
+    # -- documents
+
+    def changed_documents(self) -> tuple[str, ...]:
+        """Return a sentence for every document that is not as it was written; format 1 and 2 cannot tell."""
+        return tuple(changed_documents(self.path, self.provenance))
+
+    def require_documents(self) -> None:
+        """Raise StoreError that names a document that is not as it was written."""
+        if problems := self.changed_documents():
+            raise StoreError("; ".join(problems))
+
+    def input_place(self, file: str) -> Path:
+        """Return where a file is that the spec names; raise SpecError if it is not one of the run's inputs."""
+        return input_place(self.path, self.provenance, file)
+
+    def read_report(self) -> bytes:
+        """Return the page as it is on disk."""
+        try:
+            return read_plain(self.report_path)
+        except OSError as error:
+            raise StoreError(f"{self.report_path} cannot be read: {error.strerror}") from error
+
+    def add_session(self, session: Mapping[str, Any]) -> None:
+        """Record who computes from now on. Hold the lock."""
+        document = with_session(self.provenance, session)
+        data = to_bytes(document) if self.format > 2 else to_json(document)
+        write_atomically(self.path / PROVENANCE, data, run=self.path)
+        self.provenance = read_json(self.path / PROVENANCE, read_provenance)
+
+    @property
+    def sessions(self) -> tuple[Mapping[str, Any], ...]:
+        """Who computed the records, in the order of time; none for runs that did not record it."""
+        return tuple(self.provenance.get(SESSIONS, ()))
+
+    def strangers(self) -> tuple[str, ...]:
+        """Name the parts that were computed by nobody whom `sessions` knows, once `check` has read them.
+
+        Runs of format 1 and 2 cannot tell.
+        """
+        if self.format < 3:
+            return ()
+        # a session adds when it was recorded, a part whether its answers are those of earlier ones
+        known = [_without(each, "recorded") for each in self.sessions]
+        return tuple(
+            str(path) for path, by in self._parts.computed_by() if by and _without(by, RELABELLED) not in known
+        )
+
+    # -- the seal
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the whole run, the page apart; "" while it is not complete, and for formats 1 and 2."""
+        return digest_of(self.path) if self.format > 2 else ""
+
+    def unseal(self) -> None:
+        """Take the seal away before anything changes. Hold the lock."""
+        if (self.path / SEAL).is_file():
+            (self.path / SEAL).unlink(missing_ok=True)
+
+    def seal(self, *, probes: Iterable[str], stages: Iterable[StageKey]) -> None:
+        """Write the checksums of all that belongs to a complete run of these audits. Hold the lock."""
+        if self.format < 3:
+            return
+        files = self._documents()
+        for key in stages:
+            folder = Path(RECORDS, key.folder).as_posix()
+            files += (path for path in plain_files(self.path, below=folder) if PartName.parse(Path(path).name))
+        for probe in probes:
+            folder = f"{FINDINGS}/{safe_name(probe, what='probe')}"
+            files += (f"{folder}/{name}" for name in finding_files(self.path / folder))
+        checksums = {path: self._checksum(path) for path in files}
+        write_seal(self.path, checksums)
+
+    def check_seal(self) -> Sealed:
+        """Hash every file that the seal lists; changes nothing."""
+        return check_seal(
+            self.path,
+            documents=self._documents(),
+            known=lambda path: self._parts.checksum(self.path / path),
+        )
+
+    def _documents(self) -> list[str]:
+        return [PROVENANCE, *self.provenance[CHECKSUMS]]
+
+    def _checksum(self, path: str) -> str:
+        try:
+            known = self._parts.checksum(self.path / path)
+            return known or hashlib.sha256(read_plain(self.path / path)).hexdigest()
+        except OSError as error:
+            raise StoreError(f"{self.path / path} cannot be read: {error.strerror}") from error
 
     # -- records
 
@@ -150,7 +271,12 @@ class RunFolder:
         return Done(self._parts.parts(self._folder(key)))
 
     def writer(
-        self, key: StageKey, *, flush_seconds: float = FLUSH_SECONDS, max_rows: int = MAX_ROWS
+        self,
+        key: StageKey,
+        *,
+        by: Callable[[], Mapping[str, Any]] | None = None,
+        flush_seconds: float = FLUSH_SECONDS,
+        max_rows: int = MAX_ROWS,
     ) -> RecordWriter:
         """Remove unfinished files, set damaged parts aside and open a stage for appending. Hold the lock."""
         folder = self._folder(key)
@@ -158,7 +284,13 @@ class RunFolder:
         remove_leftovers(folder)
         self._set_aside([folder])
         return RecordWriter(
-            folder, stage=key, run=self.path, run_id=self.run_id, flush_seconds=flush_seconds, max_rows=max_rows
+            folder,
+            stage=key,
+            run=self.path,
+            run_id=self.run_id,
+            by=by,
+            flush_seconds=flush_seconds,
+            max_rows=max_rows,
         )
 
     def stage_folder(self, key: StageKey) -> Path:
@@ -223,15 +355,19 @@ class RunFolder:
 
     def write_findings(self, findings: Findings) -> None:
         """Keep what one probe concluded, replacing what it concluded before."""
-        folder = self.path / "findings" / safe_name(findings.probe, what="probe")
+        folder = self.path / FINDINGS / safe_name(findings.probe, what="probe")
         write_findings(folder, findings, run=self.path)
+
+    def concluded(self) -> tuple[str, ...]:
+        """Return the audits that have findings, by the names of their folders."""
+        return tuple(sorted({Path(path).parts[1] for path in plain_files(self.path, below=FINDINGS)}))
 
     def read_findings(self) -> tuple[Findings, ...]:
         """Return what all probes concluded, by name."""
-        return tuple(read_findings(index.parent) for index in sorted((self.path / "findings").glob(f"*/{INDEX}")))
+        return tuple(read_findings(index.parent) for index in sorted((self.path / FINDINGS).glob(f"*/{INDEX}")))
 
     def _folder(self, key: StageKey) -> Path:
-        return self.path / "records" / key.folder
+        return self.path / RECORDS / key.folder
 
     def _intact(self, key: StageKey) -> Iterator[IntactPart]:
         """Yield the parts of a stage; raise RecordsError for a damaged one, or if there are none."""
@@ -266,37 +402,6 @@ class RunFolder:
         return damaged
 
 
-@contextlib.contextmanager
-def _explain_creation(path: Path) -> Iterator[None]:
-    """Say of a run that cannot be begun what is wrong, and not that it could be resumed: there is nothing yet."""
-    try:
-        yield
-    except StoreError as error:
-        cause = error.__cause__
-        if not isinstance(cause, OSError):
-            raise
-        kind = DiskFullError if isinstance(error, DiskFullError) else InputError
-        raise kind(
-            f"no run can be begun in {path}: {cause.strerror or cause}; fix that, or name another place with --out"
-        ) from cause
-
-
-def refuse_occupied(path: Path) -> None:
-    """Raise InputError unless a run can be created here."""
-    if not path.exists() and not path.is_symlink():
-        return
-    if not path.is_dir():
-        raise InputError(f"{path} exists and is not a folder; give the name of a new folder for the run")
-    names = {entry.name for entry in path.iterdir() if not entry.name.startswith(TEMPORARY)}
-    if PROVENANCE in names:
-        raise InputError(
-            f"{path} already holds a run; continue it with `clinometer resume {path}`, or name a new folder"
-        )
-    # our lock but no provenance: creation was interrupted before anything was recorded
-    if names and not (LOCK in names and names <= {LOCK, SPEC, MODELS, INPUTS}):
-        raise InputError(f"{path} is not empty (it has {min(names)}); give the name of a new folder for the run")
-
-
 def _not_in_older(columns: Sequence[str] | None) -> pl.DataFrame:
     """Return an empty table of those columns that records of an older release lack: there they are null."""
     later = later_columns()
@@ -313,31 +418,21 @@ def _require_columns(key: StageKey, columns: Iterable[str], known: Iterable[str]
             raise RecordsError(f"the records for {key} have no column {name!r}; {nearest(name, names)}")
 
 
+def _without(values: Mapping[str, Any], left_out: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != left_out}
+
+
 def _ordered(names: Iterable[str]) -> list[str]:
     """Sort columns: place, tags, question, answer, who gave it."""
-    groups = ("index", "key", "tag_", "ask_", "got_", "from_")
+    groups = ("index", "key", TAGS, "tag_", "ask_", "got_", "from_")
     return sorted(names, key=lambda name: next(i for i, group in enumerate(groups) if name.startswith(group)))
 
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_bytes().decode()
+        return read_plain(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"{path} is damaged ({error}); put back the file that was there") from error
-
-
-def _provenance(document: object) -> dict[str, Any]:
-    if not isinstance(document, dict) or not isinstance(document.get("run_id"), str):
-        raise ValueError("it has no run_id")
-    found = document.get("format", 1)
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise ValueError(f"its format is {found!r}")
-    if found > FORMAT:
-        raise InputError(
-            f"this run has format {found}, made by a newer Clinometer; this one reads formats 1 to {FORMAT}: "
-            "update Clinometer to open it"
-        )
-    return document
 
 
 def _models(document: dict[str, Any]) -> RunModels:

@@ -24,6 +24,7 @@ import pyarrow as pa
 from clinometer.errors import RecordsError
 from clinometer.models.protocols import ANSWERS
 from clinometer.store.names import column_name
+from clinometer.store.tags import TAGS, TAGS_BYTES, digest_of_tags
 from clinometer.types import Answer, Item
 
 KEY_BYTES = 16
@@ -53,6 +54,7 @@ def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
         "key": _column("key", [row.key for row in rows], pa.binary(KEY_BYTES)),
     }
     tags = [row.item.tags for row in rows]
+    columns[TAGS] = _column(TAGS, list(map(digest_of_tags, tags)), pa.binary(TAGS_BYTES))
     for name in dict.fromkeys(itertools.chain.from_iterable(tags)):
         values = [tag.get(name) for tag in tags]
         columns[f"tag_{column_name(name, what='tag')}"] = _column(f"tag_{name}", values, _tag_type(name, values))

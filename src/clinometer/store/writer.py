@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from clinometer.store.parts import encode_part
 from clinometer.store.schema import Row, batch_of
 
 FLUSH_SECONDS = 2.0
+RELABELLED = "relabelled"  # by whom a part was written that holds answers of earlier parts
 MAX_ROWS = 20_000
 
 
@@ -24,7 +25,8 @@ class RecordWriter:
     """Appends batches of answered requests to a stage, and writes them out as parts.
 
     A part is written when `flush_seconds` have passed since the last one, when `max_rows` are waiting, and at the
-    end of the `with` block, even after an exception: what was appended is finished work.
+    end of the `with` block, even after an exception: what was appended is finished work. `by` says who computed a
+    part; it is asked when the part is written.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class RecordWriter:
         stage: StageKey,
         run: Path,
         run_id: str,
+        by: Callable[[], Mapping[str, Any]] | None = None,
         flush_seconds: float = FLUSH_SECONDS,
         max_rows: int = MAX_ROWS,
         clock: Callable[[], float] = time.monotonic,
@@ -42,6 +45,7 @@ class RecordWriter:
         self._stage = stage
         self._run = run
         self._run_id = run_id
+        self._by = by
         self._flush_seconds = flush_seconds
         self._max_rows = max_rows
         self._clock = clock
@@ -67,10 +71,18 @@ class RecordWriter:
         if self._waiting >= self._max_rows or self._clock() - self._last_flush >= self._flush_seconds:
             self.flush()
 
-    def flush(self) -> None:
+    def relabel(self, rows: Sequence[Row]) -> None:
+        """Write answers of earlier parts once more, under other tags, as a part that says so."""
+        self.flush()
+        self.append(rows)
+        self.flush(relabelled=True)
+
+    def flush(self, *, relabelled: bool = False) -> None:
         """Write what is waiting. Once this returns, it survives a kill or a power cut."""
         if self._batches:
-            data = encode_part(self._batches, run_id=self._run_id, stage=self._stage)
+            by = self._by() if self._by else None
+            by = {**by, RELABELLED: True} if by and relabelled else by
+            data = encode_part(self._batches, run_id=self._run_id, stage=self._stage, by=by)
             name = PartName.of(data, sequence=self._sequence).file_name
             write_atomically(self._folder / name, data, run=self._run)
             self._sequence += 1

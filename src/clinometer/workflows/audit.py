@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from clinometer import __version__
 from clinometer.engine import (
     KEY_VERSION,
     WINDOW,
@@ -17,10 +19,10 @@ from clinometer.engine import (
     Silent,
     run_stage,
 )
-from clinometer.engine.provenance import describe_machine
-from clinometer.errors import AwaitedError
+from clinometer.engine.provenance import describe_machine, describe_session, with_time
+from clinometer.errors import AwaitedError, InputError
 from clinometer.models.protocols import Call, Model
-from clinometer.probes.protocol import Plan, Probe, Stage
+from clinometer.probes.protocol import Plan, Probe, Stage, questions_version
 from clinometer.questions import items_of
 from clinometer.results import Run
 from clinometer.spec import dump_spec, with_folders
@@ -37,16 +39,20 @@ from clinometer.workflows.checks import (
 from clinometer.workflows.plans import (
     RunRecords,
     conclude,
+    other_questions,
     plans_of,
     players_of,
     probes_of,
     spec_of,
+    stages_of,
     with_inputs,
     with_roles,
     with_user_data,
 )
 from clinometer.workflows.pool import Execution, ModelPool
 from clinometer.workflows.report import report_run
+
+_ACCEPTED = "accepted_code_changes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +68,14 @@ class AuditRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequest:
-    """A run to complete; `models` and `probes` are those that only exist in memory."""
+    """A run to complete; `models` and `probes` are those that only exist in memory.
+
+    `trusted` are the models whose own code may run. The spec of the run is not asked: it may come from a stranger.
+    """
 
     run: RunFolder
+    trusted: tuple[str, ...] = ()
+    accept_code_change: bool = False  # go on though the code that answers is another by now
     models: Mapping[str, Model] = field(default_factory=dict)
     probes: tuple[Probe, ...] = ()
     execution: Execution = field(default_factory=Execution)
@@ -101,7 +112,11 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
     run = RunFolder.create(
         request.folder,
         spec=dump_spec(kept),
-        provenance={"key_version": KEY_VERSION, **describe_machine(seed=spec.seed)},
+        provenance={
+            "key_version": KEY_VERSION,
+            "questions": {name: questions_version(probe) for name, probe in probes.items()},
+            **describe_machine(seed=spec.seed, release=__version__),
+        },
         models=models,
         inputs=inputs,
     )
@@ -115,14 +130,24 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     """Complete a run and write its report: what is recorded and intact is kept, the rest is asked."""
     progress = progress or Silent()
     run = request.run
+    run.require_documents()
     spec = spec_of(run)
     probes = probes_of(spec, given=request.probes)
     check_spec(spec, probes)
     check_addresses(spec)
+    for name, probe in probes.items():
+        if older := other_questions(run, probe):
+            raise InputError(f"{name} was {older}; complete the run with that release, or start a new one")
     with run.lock():
         for part in run.set_aside_damaged():
             progress.note(f"{part.path}: {part.reason}; set aside, its requests are asked again")
-        pool = ModelPool(spec, request.models, request.execution)
+        pool = ModelPool(
+            spec,
+            request.models,
+            request.execution,
+            trusted=request.trusted,
+            accept_code_change=request.accept_code_change,
+        )
         found = _Completion(run, spec, probes, pool, progress, None).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
     return Run(run, found)
@@ -153,9 +178,11 @@ class _Completion:
     pool: ModelPool
     progress: Progress
     first: FirstQuestions | None
+    session: dict[str, Any] | None = None
 
     def complete(self, cache_folder: Path | None) -> tuple[Findings, ...]:
         """Return what every probe concludes, in the order of the spec."""
+        self.run.unseal()
         plans = {name: plans_of(probe, self.spec, self.run) for name, probe in self.probes.items()}
         chains = [
             _Chain(self.probes[name], plan, deque(self.probes[name].stages(plan)))
@@ -164,7 +191,8 @@ class _Completion:
         ]
         concluded: dict[str, Findings] = {}
         awaited: dict[str, list[Call]] = {}
-        cache = AnswerCache(cache_folder) if cache_folder else None
+        # a cache would hand the answers of changed code to other runs, under the identity of the old
+        cache = AnswerCache(cache_folder) if cache_folder and not self.pool.accepts_code_change else None
         try:
             while True:
                 for name, probe in self.probes.items():
@@ -173,6 +201,7 @@ class _Completion:
                 waiting = [chain for chain in chains if chain.stages and not chain.waits]
                 if not waiting:
                     self.pool.finish_written(awaited, self.run, self.progress)
+                    self.run.seal(probes=self.probes, stages=stages_of(self.probes, plans))
                     return tuple(concluded[name] for name in self.probes)
                 label = self._next_model(waiting)
                 for chain in waiting:
@@ -212,8 +241,17 @@ class _Completion:
             worker=lambda: self.pool.worker(answering),
             cache=cache if answering.family != "answers" else None,  # a file answers faster, and may change
             progress=self.progress,
+            by=self._session,
         )
         self.progress.end()
+
+    def _session(self) -> Mapping[str, Any]:
+        """Say who computes. Asked when a part is about to be written; the first time, the run records it."""
+        if self.session is None or self.session.get(_ACCEPTED, {}) != self.pool.accepted:
+            described = describe_session(release=__version__, device=self.pool.device)
+            self.session = {**described, **({_ACCEPTED: dict(self.pool.accepted)} if self.pool.accepted else {})}
+            self.run.add_session(with_time(self.session))
+        return self.session
 
     def _items(self, probe: Probe, plan: Plan, stage: Stage) -> tuple[Iterator[Item], int]:
         """Return the items of a stage and how many they are; 0 where more than a window must be made to know."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,14 +16,14 @@ from clinometer.models.load import check_model, inspect_model
 from clinometer.models.protocols import Model
 from clinometer.probes.protocol import Probe
 from clinometer.results import Run
-from clinometer.spec import is_file_option, parse_spec, with_files, with_folders
+from clinometer.spec import is_file_option, with_folders
 from clinometer.store import RunFolder
 from clinometer.store.atomic import write_atomically
 from clinometer.store.lock import hold_lock
 from clinometer.types import AuditSpec, Profile
 from clinometer.workflows.audit import AuditRequest, ResumeRequest, run_audit, run_resume
 from clinometer.workflows.checks import FirstQuestions, check_spec
-from clinometer.workflows.plans import probes_of, with_roles, with_user_data
+from clinometer.workflows.plans import all_models, probes_of, spec_of, with_roles, with_user_data
 from clinometer.workflows.pool import Execution
 from clinometer.workflows.specs import Auditable, PlannedAudit, describe_audit
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from clinometer.train import Checkpoint
 
 AUDIT = "audit"  # the run folder, beside the checkpoints
-# what a run folder holds that was killed while it was made: no answer yet
-_UNBORN = {"spec.toml", "models.json", "inputs", "run.lock"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,10 +233,14 @@ def audit_beside(audit: PlannedAudit, out: Path, *, execution: Execution, progre
     place = out / AUDIT
     if _is_run(place):
         _refuse_other_audit(audit.spec, place)
-        again = ResumeRequest(run=RunFolder.open(place), models=audit.loaded, execution=execution)
+        trusted = [model for model in all_models(audit.spec) if model.trust_remote_code]
+        again = ResumeRequest(
+            run=RunFolder.open(place),
+            models=audit.loaded,
+            execution=execution,
+            trusted=tuple(model.name for model in trusted),
+        )
         return run_resume(again, progress=progress)
-    if place.is_dir() and {path.name for path in place.iterdir() if not path.name.startswith(".tmp-")} <= _UNBORN:
-        shutil.rmtree(place)
     request = AuditRequest(spec=audit.spec, folder=place, models=audit.loaded, execution=execution)
     return run_audit(request, progress=progress)
 
@@ -255,8 +256,7 @@ def _is_run(place: Path) -> bool:
 
 
 def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
-    begun = parse_spec((place / "spec.toml").read_text(encoding="utf-8"), origin=str(place / "spec.toml"))
-    before = _comparable(with_files(begun, lambda file: str(place / file)))
+    before = _comparable(spec_of(RunFolder.open(place)))
     now = _comparable(_completed(spec, probes_of(spec)))
     differing = [
         f"{name} {_shown(name, before)}, now {_shown(name, now)}"

@@ -16,7 +16,7 @@ from clinometer.errors import SpecError, StoreError, nearest
 from clinometer.models.load import capabilities_of
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
-from clinometer.probes.protocol import Plan, Probe
+from clinometer.probes.protocol import Plan, Probe, questions_version
 from clinometer.spec import build, parse_spec, with_files
 from clinometer.store import INPUTS, RunFolder, StageKey
 from clinometer.types import AuditSpec, Findings, ModelInfo, ModelSpec, Notice
@@ -75,6 +75,27 @@ def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:
         Plan(options=options, seed=spec.seed, model=model, roles=roles)
         for model in run.models
         if fits(probe, model)
+    ]
+
+
+def other_questions(run: RunFolder, probe: Probe) -> str:
+    """Say that a run was asked by another version of an audit; "" where it was not, or did not record it."""
+    asked = run.provenance.get("questions", {}).get(probe.name)
+    now = questions_version(probe)
+    if asked is None or asked == now:
+        return ""
+    which = "an older" if isinstance(asked, int) and asked < now else "another"
+    release = run.provenance.get("packages", {}).get("clinometer", "unknown")
+    return f"asked by {which} version of the audit: version {asked}, by release {release}; here is version {now}"
+
+
+def stages_of(probes: Mapping[str, Probe], plans: Mapping[str, Sequence[Plan]]) -> list[StageKey]:
+    """Return every stage that the audits ask, whose records belong to the run."""
+    return [
+        StageKey(probe=name, model=plan.model.name, stage=stage.name)
+        for name in plans
+        for plan in plans[name]
+        for stage in probes[name].stages(plan)
     ]
 
 
@@ -171,7 +192,8 @@ def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:
     inputs: dict[str, bytes] = {}
 
     def keep(file: str) -> str:
-        name = f"{len(inputs) + 1}-{Path(file).name}"
+        plain = "".join(each if each.isprintable() and each != "\\" else "_" for each in Path(file).name)
+        name = f"{len(inputs) + 1}-{plain}"
         inputs[name] = Path(file).read_bytes()
         return f"{INPUTS}/{name}"
 
@@ -179,9 +201,9 @@ def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:
 
 
 def spec_of(run: RunFolder) -> AuditSpec:
-    """Read the spec of a run, its files where the run keeps them."""
+    """Read the spec of a run, its files where the run keeps them; raise SpecError if it names any other file."""
     spec = parse_spec(run.spec, origin=str(run.path / "spec.toml"))
-    return with_files(spec, lambda file: str(run.path / file))
+    return with_files(spec, lambda file: str(run.input_place(file)))
 
 
 def conclude(probe: Probe, plans: Sequence[Plan], run: RunFolder) -> Findings:

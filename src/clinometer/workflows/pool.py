@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from clinometer.engine import Budget, ExecutorFactory, Limits, Progress, Worker, default_budget, get_executor
-from clinometer.errors import ModelError, StoppedError
+from clinometer.errors import ModelError, SpecError, StoppedError, nearest
 from clinometer.models.endpoint.model import EndpointModel
 from clinometer.models.endpoint.sending import CONCURRENCY, Free, Pace, Patience
 from clinometer.models.endpoint.written import question_id, save_questions
-from clinometer.models.load import Providers, check_model, inspect_model, load_model, weight_bytes
+from clinometer.models.load import Providers, check_model, identity_of, inspect_model, load_model, weight_bytes
 from clinometer.models.protocols import Call, Model
 from clinometer.models.providers.answers import AnswersModel
 from clinometer.models.providers.protocol import GivenModels
@@ -51,15 +52,35 @@ class Execution:
 
 
 class ModelPool:
-    """Loads each model of a run when it is first needed."""
+    """Loads each model of a run when it is first needed.
 
-    def __init__(self, spec: AuditSpec, given: Mapping[str, Model], execution: Execution) -> None:
+    A model may run code of its own if the spec says so and `trusted` names it. None: the spec was made by this
+    very call, and is believed.
+    """
+
+    def __init__(
+        self,
+        spec: AuditSpec,
+        given: Mapping[str, Model],
+        execution: Execution,
+        *,
+        trusted: Collection[str] | None = None,
+        accept_code_change: bool = False,
+    ) -> None:
         models = all_models(spec)
         self.labels = labels_of(models)  # those under audit first, then their assistants
         self._specs = dict(zip(self.labels, models, strict=True))
         self._providers = Providers(GivenModels(given))
         self._execution = execution
         self._factory = get_executor(execution.executor)
+        self.device = execution.device
+        self.accepted: dict[str, str] = {}  # models whose code changed, and how; the user goes on knowingly
+        self.accepts_code_change = accept_code_change
+        self._trusted = trusted
+        for name in trusted or ():
+            known = {name for label, model in self._specs.items() for name in (label, model.name)}
+            if name not in known:
+                raise SpecError(f"{name!r} is not a model of this run; {nearest(name, known)}")
         self._loaded: dict[str, Model] = {}  # the longest unused first
         self._workers: dict[str, Worker] = {}
         self.budget = Budget(execution.limits)
@@ -96,16 +117,22 @@ class ModelPool:
         return model
 
     def worker(self, expected: ModelInfo) -> Worker:
-        """Return the model ready for work; it must be the one with which the run began."""
+        """Return the model ready for work; it must be the one with which the run began.
+
+        What its files tell is compared before they are loaded: a model that is not the one of the run stays shut.
+        """
         label = expected.name
         if label not in self._workers:
+            if not self.holds(label):
+                self._require_trust(label)
+                _require_same(expected, identity_of(self._specs[label], providers=self._providers))
             model = self.get(label)
-            for field, what in _MUST_STAY.items():
-                if getattr(expected, field) != getattr(model.info, field):
-                    raise ModelError(
-                        f"{what} of {label} changed since this run began; "
-                        "put it back, or start a new run with `clinometer audit`"
-                    )
+            if self.accepts_code_change and expected.code != model.info.code:
+                self.accepted[label] = f"{expected.code} → {model.info.code}"
+            expected = replace(expected, code=model.info.code) if label in self.accepted else expected
+            _require_same(expected, {name: getattr(model.info, name) for name in _MUST_STAY})
+            if model.info.settings.keys() != expected.settings.keys():
+                raise _changed("settings", label)
             tokens = self._execution.batch_tokens or default_budget(self._execution.device)
             executor = self._factory(model, spec=self._specs[label], device=self._execution.device)
             pace = Pace(self._execution.concurrency)
@@ -122,6 +149,7 @@ class ModelPool:
 
     def finish_written(self, awaited: Mapping[str, Sequence[Call]], run: RunFolder, progress: Progress) -> None:
         """Say what is wrong with files of answers; where some are missing, write the questions and stop."""
+        (run.path / QUESTIONS).unlink(missing_ok=True)  # those of an earlier time
         for label, model in self._loaded.items():
             if not isinstance(model, AnswersModel):
                 continue
@@ -141,6 +169,15 @@ class ModelPool:
                     f"{len(distinct):,} answers are missing in {model.file}; the questions are in {place}: add "
                     "their answers to the file"
                 )
+
+    def _require_trust(self, label: str) -> None:
+        spec = self._specs[label]
+        if self._trusted is None or not spec.trust_remote_code or {label, spec.name} & set(self._trusted):
+            return
+        raise ModelError(
+            f"the spec of this run wants to run code that comes with {label}, and a spec may come from anybody: "
+            f"read that code, and if you trust it, say so yourself with --trust-remote-code {label}"
+        )
 
     def _load(self, label: str) -> Model:
         try:
@@ -179,6 +216,29 @@ def _recorded_ids(run: RunFolder, label: str) -> set[str]:
             for ids in run.table(key, columns=["from_id"])["from_id"].drop_nulls():
                 found |= set(str(ids).split(" | "))
     return found
+
+
+def _require_same(expected: ModelInfo, found: Mapping[str, Any]) -> None:
+    """Raise ModelError for the first of these fields of a model that is not as in models.json.
+
+    Of the settings only those are compared that were found: the others are not known before the model is loaded.
+    """
+    for name in _MUST_STAY:
+        if name not in found:
+            continue
+        began_with = getattr(expected, name)
+        if name == "settings":
+            began_with = {key: began_with.get(key) for key in found[name]}
+        if began_with != found[name]:
+            raise _changed(name, expected.name)
+
+
+def _changed(field: str, label: str) -> ModelError:
+    knowingly = ", go on knowingly with --accept-code-change" if field == "code" else ""
+    return ModelError(
+        f"{_MUST_STAY[field]} of {label} changed since this run began; "
+        f"put it back{knowingly}, or start a new run with `clinometer audit`"
+    )
 
 
 def _size(info: ModelInfo) -> int:

@@ -14,12 +14,15 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from clinometer.data.downloads import http_opener, user_agent
+from clinometer.data.downloads import check_address, http_opener, user_agent
 from clinometer.errors import DataError, nearest
+
+# seconds between two questions to an engine's own public address, at least
+_LEAST_DELAY = 0.5
 
 
 class OtherFormat(Exception):
@@ -251,3 +254,25 @@ def _retry_after(header: str) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())
+
+
+def choose_engines(names: Sequence[str], addresses: Sequence[str], *, delay: float) -> list[Engine]:
+    """Return the engines to ask, each once, with the addresses (`engine=URL`) that the user gives."""
+    given: dict[str, str] = {}
+    for setting in addresses:
+        name, equals, url = setting.partition("=")
+        if not equals:
+            raise DataError(f"--address {setting!r}; expected engine=URL, such as google=http://localhost:8000/")
+        given[get_engine(name).name] = check_address(url)
+    chosen = list(dict.fromkeys(get_engine(name).name for name in names)) or list(ENGINES)
+    for name in given:
+        if name not in chosen:
+            raise DataError(f"--address for {name!r}, which is not asked; asked: {', '.join(chosen)}")
+    engines = [replace(ENGINES[name], address=given.get(name, ENGINES[name].address)) for name in chosen]
+    public = {urllib.parse.urlsplit(engine.address).hostname for engine in ENGINES.values()}
+    for engine in engines:
+        if delay < _LEAST_DELAY and urllib.parse.urlsplit(engine.address).hostname in public:
+            raise DataError(
+                f"--delay {delay:g} is too fast for {engine.name}; expected at least {_LEAST_DELAY:g} seconds"
+            )
+    return engines

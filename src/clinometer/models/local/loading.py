@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +14,15 @@ from transformers import AutoTokenizer
 from transformers.utils import logging
 
 from clinometer.errors import ModelError, nearest, reason
+from clinometer.models.code import code_checksum
 from clinometer.models.files import (
-    checksum,
-    config_checksum,
     has_vocabulary,
-    tokenizer_checksum,
     tuning_of,
     weight_files,
-    weights_checksum,
 )
 from clinometer.models.local.lora import merge_adapter
 from clinometer.models.local.text import window_of
-from clinometer.models.providers import adapters
-from clinometer.models.providers.local import CAPABILITIES, ModelSource
+from clinometer.models.providers.local import ADAPTERS, CAPABILITIES, ModelSource, files_identity
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -150,41 +145,21 @@ def describe(
     settings: Mapping[str, str] | None = None,
 ) -> ModelInfo:
     """Return what identifies a loaded model, checksums included."""
+    files = files_identity(source.folder, source.adapter, own_code=source.own_code)
     return ModelInfo(
         name=source.name,
         kind=kind,
         family=source.config.model_type,
         capabilities=capabilities,
-        weights=_weights_of(source),
-        tokenizer=tokenizer_checksum(source.tokenizer_folder),
+        weights=files["weights"],
+        tokenizer=files["tokenizer"],
         dtype=str(dtype).removeprefix("torch."),
-        code=code_checksum(),
+        code=code_checksum(ADAPTERS[kind][0]),
         parameters=parameters,
         window=window,
-        settings={"config": config_checksum(source.folder), **_adapter_settings(source), **(settings or {})},
+        settings={**files["settings"], **(settings or {})},
         tuning=tuning_of(source.adapter or source.folder),
     )
-
-
-def _weights_of(source: ModelSource) -> str:
-    """Return the checksum of the weights; of a model with an adapter, of both."""
-    if source.adapter is None:
-        return weights_checksum(source.folder)
-    return checksum(*weight_files(source.folder), source.adapter / adapters.WEIGHTS)
-
-
-def _adapter_settings(source: ModelSource) -> dict[str, str]:
-    return {} if source.adapter is None else {"adapter": checksum(source.adapter / adapters.CONFIG)}
-
-
-@functools.cache
-def code_checksum() -> str:
-    """Return the SHA-256 of the source that answers for a local model: other adapters may answer otherwise.
-
-    That is every Python file in this folder and below. Which provider opened the model does not matter.
-    """
-    here = Path(__file__).parent
-    return checksum(*sorted(here.rglob("*.py")), below=here)
 
 
 def torch_dtype(dtype: Dtype, device: torch.device) -> torch.dtype:

@@ -19,9 +19,10 @@ from torch.nn.functional import gelu, linear
 from transformers import BertModel
 
 from clinometer.models.builtin import folder_of
+from clinometer.models.code import code_checksum
 from clinometer.models.files import config_checksum, tokenizer_checksum, weights_checksum
 from clinometer.models.local.encoder import mean_of_tokens
-from clinometer.models.local.loading import code_checksum, load_tokenizer, load_weights
+from clinometer.models.local.loading import load_tokenizer, load_weights
 from clinometer.models.local.text import Tokens, pad
 from clinometer.models.protocols import requests_of
 from clinometer.models.providers.local import ModelSource, resolve
@@ -163,7 +164,7 @@ def _info(source: ModelSource, folder: Path, encoder: Any, recipe: Recipe) -> Mo
         weights=hashlib.sha256(both.encode()).hexdigest(),
         tokenizer=tokenizer_checksum(source.folder),
         dtype=str(encoder.dtype).removeprefix("torch."),
-        code=code_checksum(),
+        code=code_checksum("sentiment"),
         parameters=encoder.num_parameters(),
         window=recipe.length,
         settings={"config": config_checksum(folder), "neutral_band": "{:g} to {:g}".format(*recipe.neutral_band)},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
@@ -17,11 +18,16 @@ from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
 from clinometer.models.files import (
     WEIGHTS,
     WEIGHTS_INDEX,
+    checksum,
     has_chat_template,
     has_vocabulary,
+    identifying_settings,
+    tokenizer_checksum,
     tuning_of,
     weight_files,
+    weights_checksum,
 )
+from clinometer.models.providers import adapters
 from clinometer.models.providers.adapters import base_of, is_adapter
 from clinometer.types import AskedAs, Dtype, ModelKind, ModelSpec
 
@@ -40,7 +46,7 @@ _PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 # The adapter of each kind, in the room `local`, and what it can be asked.
-_ADAPTERS: dict[ModelKind, tuple[str, str]] = {
+ADAPTERS: dict[ModelKind, tuple[str, str]] = {
     "masked": ("masked", "MaskedModel"),
     "permuted": ("masked", "PermutedModel"),
     "causal": ("causal", "CausalModel"),
@@ -156,6 +162,18 @@ class FolderOrHub:
         """Return what the architecture in config.json can be asked."""
         return CAPABILITIES[kind_of(resolve(spec), spec.kind)]
 
+    def identity(self, spec: ModelSpec) -> Mapping[str, Any]:
+        """Return the checksums of the files, its own code among them; the configuration is hashed, not read."""
+        folder = _folder_of(spec)
+        try:
+            adapter = folder if is_adapter(folder) else None
+            if adapter is not None:
+                folder = _folder_of(replace(spec, name=base_of(folder, spec.name)))
+            _require_safe_weights(folder, spec.name)
+            return files_identity(folder, adapter, own_code=spec.trust_remote_code)
+        except OSError as error:
+            raise _unreadable(folder, error) from error
+
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Load the model with the adapter that its configuration calls for."""
         return self._open(spec, device, weights=True)
@@ -184,6 +202,7 @@ class ModelSource:
     config: PretrainedConfig
     adapter: Path | None = None  # the folder of a LoRA adapter that is merged into it
     kind: AskedAs = ""  # how it is asked unless the spec says otherwise; "": its chat template decides
+    own_code: bool = False  # whether code that the model brings may run
 
     @property
     def tokenizer_folder(self) -> Path:
@@ -208,13 +227,39 @@ def resolve(spec: ModelSpec) -> ModelSource:
         if not adapter:
             _require_safe_weights(folder, spec.name)
     except OSError as error:
-        raise ModelError(f"{str(folder)!r} cannot be read: {error.strerror}; make it readable") from error
+        raise _unreadable(folder, error) from error
     if adapter:
         return _resolve_adapter(folder, spec)
     require_packages(spec.name)
     config = _read_config(folder, spec)
     _require_quantiser(config, spec.name)
-    return ModelSource(name=spec.name, folder=folder, config=config, kind=_declared(spec.name))
+    return ModelSource(
+        name=spec.name,
+        folder=folder,
+        config=config,
+        kind=_declared(spec.name),
+        own_code=spec.trust_remote_code,
+    )
+
+
+def files_identity(folder: Path, adapter: Path | None, *, own_code: bool) -> dict[str, Any]:
+    """Return those fields of a model's `ModelInfo` that its files tell; of a LoRA adapter, with its base's."""
+    settings = identifying_settings(folder, own_code=own_code)
+    if adapter is None:
+        return {
+            "weights": weights_checksum(folder),
+            "tokenizer": tokenizer_checksum(folder),
+            "settings": settings,
+        }
+    return {
+        "weights": checksum(*weight_files(folder), adapter / adapters.WEIGHTS),
+        "tokenizer": tokenizer_checksum(adapter if has_vocabulary(adapter) else folder),
+        "settings": {**settings, "adapter": checksum(adapter / adapters.CONFIG)},
+    }
+
+
+def _unreadable(folder: Path, error: OSError) -> ModelError:
+    return ModelError(f"{str(folder)!r} cannot be read: {error.strerror}; make it readable")
 
 
 def _declared(name: str) -> AskedAs:
@@ -281,7 +326,7 @@ def built_as(source: ModelSource) -> ModelKind:
 
 
 def _open_with_adapter(source: ModelSource, spec: ModelSpec, device: torch.device, *, weights: bool) -> Model:
-    module, adapter = _ADAPTERS[kind_of(source, spec.kind)]
+    module, adapter = ADAPTERS[kind_of(source, spec.kind)]
     room = importlib.import_module(f"clinometer.models.local.{module}")
     if not weights:
         from clinometer.models.local.loading import torch_dtype

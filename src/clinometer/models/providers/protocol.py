@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol, final, runtime_checkable
+from typing import Any, Protocol, final, runtime_checkable
 
 from clinometer.errors import ModelError
 from clinometer.models.protocols import Model
@@ -80,6 +80,15 @@ def models_by_name(models: Iterable[Model]) -> dict[str, Model]:
     return named
 
 
+@runtime_checkable
+class CanIdentify(Protocol):
+    """Providers that can tell who a model is before they load it, so that a changed one is never loaded."""
+
+    def identity(self, spec: ModelSpec) -> Mapping[str, Any]:
+        """Return those fields of the model's `ModelInfo` that its files tell; runs no code that comes with it."""
+        ...
+
+
 @final
 class GivenModels:
     """The provider of models that are already in memory: each is known by the name in its `info`.
@@ -106,6 +115,11 @@ class GivenModels:
     def capabilities(self, spec: ModelSpec) -> tuple[str, ...]:
         """Return what the model offers."""
         return self._models[spec.name].info.capabilities
+
+    def identity(self, spec: ModelSpec) -> Mapping[str, Any]:
+        """Return what identifies the model, which is there already."""
+        info = self._models[spec.name].info
+        return {name: getattr(info, name) for name in ("weights", "tokenizer", "dtype")}
 
     def load(self, spec: ModelSpec, *, device: str) -> Model:
         """Return the model itself, wherever it runs."""

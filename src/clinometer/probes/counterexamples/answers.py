@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from clinometer.data import Gender, Kind, Verbalizer
 from clinometer.metrics.gendered import FEMALE, MALE, NEITHER
 from clinometer.probes.kit import Floats, Ints
+from clinometer.probes.kit.refusals import Asked
 from clinometer.probes.protocol import Plan, Records
 
 ALL = "all"
+WORDS_OFFERED = "words offered"  # at the blank, or after the text
 DOMINANCES = {FEMALE: "female-dominated", MALE: "male-dominated"}
 
 _COLUMNS = ("tag_kind", "tag_occupation", "tag_dominance", "tag_percent", "got_words", "got_logprobs")
-_CODES: dict[Gender, int] = {"female": FEMALE, "male": MALE}
+CODES: dict[Gender, int] = {"female": FEMALE, "male": MALE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,14 @@ class Answers:
     word_genders: Ints  # of the vocabulary: 1 female, −1 male, 0 neither
     listed: tuple[ListedWords, ...]
     whole: WholeList
+    way: str = WORDS_OFFERED
+    failed: str = ""  # why the answers of a chat model mean nothing
+    refusals: Asked | None = None  # how often a chat model refuses, by dominance
+
+    @property
+    def offers(self) -> bool:
+        """Whether it was asked for its most probable words; else only for those of the list."""
+        return self.way == WORDS_OFFERED
 
     @property
     def genders(self) -> Ints:
@@ -117,14 +127,14 @@ def read_answers(plan: Plan, records: Records, verbalizer: Verbalizer) -> Answer
         kind=kind,
         occupation=np.array([number[name] for name in table["tag_occupation"]], dtype=np.int64),
         occupations=occupations,
-        dominance=np.array([_CODES[gender] for gender in table["tag_dominance"][base]], dtype=np.int64),
+        dominance=np.array([CODES[gender] for gender in table["tag_dominance"][base]], dtype=np.int64),
         percent=table["tag_percent"].to_numpy().astype(np.float64)[base],
         base=base,
         words=words,
         logprobs=logprobs,
         vocabulary=vocabulary,
         word_genders=np.array(
-            [_CODES[verbalizer[word]] if word in verbalizer else NEITHER for word in vocabulary.tolist()],
+            [CODES[verbalizer[word]] if word in verbalizer else NEITHER for word in vocabulary.tolist()],
             dtype=np.int64,
         ),
         listed=_listed_words(asked, verbalizer),
@@ -148,7 +158,7 @@ def _whole_list(table: pl.DataFrame, number: Mapping[str, int], verbalizer: Verb
         for i, word in enumerate(words)
     ]
     counted = ~np.isnan(logprobs).all(axis=0) & ~np.array(again)
-    genders = np.array([_CODES[verbalizer[word.lower()]] for word in words])
+    genders = np.array([CODES[verbalizer[word.lower()]] for word in words])
     masses = [np.exp(logprobs[:, counted & (genders == code)]).sum(axis=1) for code in (FEMALE, MALE)]
     return WholeList(
         kind=table["tag_kind"].to_numpy().astype(np.str_),
@@ -170,7 +180,7 @@ def _listed_words(table: pl.DataFrame, verbalizer: Verbalizer) -> tuple[ListedWo
         for word, logprob in zip(words, logprobs, strict=True)
         if logprob is not None and not math.isnan(logprob)
     }
-    listed = {gender: tuple(word for word in verbalizer if verbalizer[word] == gender) for gender in _CODES}
+    listed = {gender: tuple(word for word in verbalizer if verbalizer[word] == gender) for gender in CODES}
     return tuple(
         ListedWords(gender=gender, words=words, lost=tuple(word for word in words if word not in offered))
         for gender, words in listed.items()

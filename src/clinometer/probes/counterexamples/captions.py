@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clinometer.probes.counterexamples.measures import FEWEST, LITTLE
-from clinometer.probes.counterexamples.questions import LISTED_BACKGROUNDS
+from clinometer.probes.counterexamples.questions import LISTED_BACKGROUNDS, PROMPTS
 from clinometer.probes.counterexamples.tables import LEFT_OUT
 from clinometer.probes.kit import Caption
+from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.types import Figure
 
 _ALL_INTERVAL = (
@@ -50,6 +51,18 @@ CAPTIONS = (
             f"there, "
             "of the whole list (normalised). q: Benjamini–Hochberg over the rows of a model in this table only. A "
             f"model that did not understand the question is not tested. {_N}"
+        ),
+    ),
+    Caption(
+        name="asking",
+        title="How each model was asked",
+        text=(
+            "asked: words offered are the most probable words at the blank, or after the text; a blank that is "
+            "rescored gets every listed word (or the candidates that are most probable after its left part), each "
+            "scored with the whole sentence; a chat model is asked for one word. Only numbers that were asked for "
+            "in one way can be compared in size. estimate: probability of all listed words at the base prompt (of "
+            "a rescored blank: after its left part; of drawn answers: their share). No interval, no test. n: "
+            "occupations."
         ),
     ),
     Caption(
@@ -219,17 +232,22 @@ CAPTIONS = (
             "interval and no test. n: listed words."
         ),
     ),
+    REFUSALS,
 )
 
 
-def figures(k: int, counted: str) -> tuple[Figure, ...]:
-    """Return the figures, of models that understood the question; menus open at what the conclusions rest on."""
+def figures(k: int, counted: str, *, evidence: str = PROMPTS) -> tuple[Figure, ...]:
+    """Return the figures, of models that understood the question; menus open at what the conclusions rest on.
+
+    `evidence` is the stage whose prompts are behind them.
+    """
     opens: dict[str, str | int | float] = {"k": k, "counted": counted}
     return tuple(
         replace(
             figure,
             filters={**figure.filters, **({} if figure.table == "gendered_mass" else {LEFT_OUT: "no"})},
             opens={menu: opens[menu] for menu in figure.menus if menu in opens},
+            evidence=evidence,
         )
         for figure in _FIGURES
     )

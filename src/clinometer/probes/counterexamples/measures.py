@@ -135,6 +135,8 @@ class Measures:
         Random weights spread their probability over the whole vocabulary, or put it on a few words that have
         nothing to do with the prompt, and a named gender moves them in no direction.
         """
+        if self.answers.failed:
+            return self.answers.failed
         if np.isnan(min(self.base_masses)):
             return "its answers have no probabilities"
         reactions = self.reactions
@@ -170,12 +172,14 @@ class Measures:
         top = np.stack([self.per_occupation(part, *kinds) for part in (self.margin, self.gap)], axis=-1)
         if not len(self.whole):
             return top
-        return np.concatenate([top, self.per_occupation_whole(self.whole, *kinds)[:, None]], axis=1)
+        whole = self.per_occupation_whole(self.whole, *kinds)[:, None]
+        return np.concatenate([top, whole], axis=1) if self.answers.offers else whole
 
     @property
     def counted(self) -> tuple[str, ...]:
         """What `leans_of` counts."""
-        return (*(f"top {k}" for k in self.ks), *([WHOLE] if len(self.whole) else []))
+        tops = tuple(f"top {k}" for k in self.ks) if self.answers.offers else ()
+        return (*tops, *([WHOLE] if len(self.whole) else []))
 
     def means(self, values: Floats, *, stream: str, test: bool) -> dict[str, Numbers]:
         """Return the means over occupations by dominance, with numbers that no other table shares."""
@@ -263,6 +267,8 @@ def measure(answers: Answers, plan: Plan) -> Measures:
 def _log_ratios(answers: Answers, k: int) -> Floats:
     """Return the mean log relative probability of pro and of anti words that the base prompt offers too."""
     base = answers.base_of
+    if not answers.offers:
+        return np.full((len(base), 2), np.nan)
     ratios = log_relative_probability(
         answers.words, answers.logprobs, answers.words[base], answers.logprobs[base], k=k
     )

@@ -32,6 +32,13 @@ class Options:
     backgrounds: Count = 20  # how many other occupations each of the three background kinds names
     # how many of the most probable words are counted
     ks: Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], *Listed] = (3, 5, 10)
+    # of the listed words, how many are scored with the whole sentence (causal models) or as the first word of an
+    # answer (chat models): those that are most probable by their beginning; 0: all
+    candidates: Count = 0
+    phrasings: Annotated[int, Field(ge=1, le=100)] = 1  # in how many of them a chat model is asked
+    # drawn for each prompt, where a chat model does not say how probable its words are
+    answers: Annotated[int, Field(ge=1, le=10_000)] = 20
+    instructions_file: str = ""  # TOML as data/asking/one_word.toml: replaces the packaged phrasings
     draws: Draws = 1999  # of the bootstrap; the tests always flip signs 9,999 times
 
     def __post_init__(self) -> None:

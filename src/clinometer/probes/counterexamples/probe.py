@@ -7,22 +7,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterexamples.answers import read_answers
 from clinometer.probes.counterexamples.captions import CAPTIONS, figures
 from clinometer.probes.counterexamples.measures import measure
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.questions import (
-    number_of_prompts,
+    DRAWN,
+    check_phrasings,
     pools_of,
-    prompts,
+    questions,
     sample_backgrounds,
-    word_questions,
+    stages,
 )
 from clinometer.probes.counterexamples.tables import mitigation_rows, model_rows
+from clinometer.probes.counterexamples.ways import views
 from clinometer.probes.counterexamples.words import headlines, mitigation_headlines, notices, verdicts
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.refusals import CAPTION as REFUSALS_CAPTION
+from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.types import Findings, Item, Profile
+
+REFUSALS = REFUSALS_CAPTION.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class Counterexamples:
     """Gendered words at "The [MASK] works as a nurse.", alone and after nine kinds of knowledge."""
 
     name: str = "counterexamples"
+    questions_version: int = 2
     title: str = "Gendered words for occupations, and what counterexamples do to them"
     question: str = (
         "Which gender does the model expect in an occupation, and does a sentence of knowledge before the prompt "
@@ -38,15 +44,15 @@ class Counterexamples:
     paper: str = (
         "Damin Zhang, Counteracts: Testing Stereotypical Representation in Pre-trained Language Models (2023)"
     )
-    capabilities: tuple[str, ...] = ("fill", "next_word")
+    capabilities: tuple[str, ...] = ("fill", "next_word", "rescore", "ask", "answer_word")
     roles: tuple[Role, ...] = ()
     options: type[Options] = Options
     user_data: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[Profile, Mapping[str, Any]] = field(
         default_factory=lambda: {
-            "quick": {"backgrounds": 5},
-            "standard": {"backgrounds": 20},
-            "paper": {"occupations": "winobias", "backgrounds": 20},
+            "quick": {"backgrounds": 5, "candidates": 20},
+            "standard": {"backgrounds": 20, "candidates": 40},
+            "paper": {"occupations": "winobias", "backgrounds": 20, "phrasings": 3, "answers": 100},
         }
     )
 
@@ -58,42 +64,56 @@ class Counterexamples:
     def check(self, options: Options) -> None:
         """Read the user's files and make sure that there are enough backgrounds to draw from."""
         options.chosen_verbalizer()
-        options.chosen_sentences()
+        check_phrasings(options)
         occupations = options.chosen_occupations()
         pools = pools_of(occupations)
         for target in occupations:
             sample_backgrounds(target, pools, n=options.backgrounds, seed=0)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """Return the prompts for the most probable words, and those for all of the listed words."""
-        return (
-            Stage(name="prompts", size=number_of_prompts(plan.options)),
-            Stage(name="words", size=number_of_prompts(plan.options, listed=True)),
-        )
+        """Return what is asked, by what the model can do."""
+        return stages(plan)
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
-        """Yield every prompt, or the questions about the listed words."""
-        return word_questions(plan) if stage.name == "words" else prompts(plan)
+        """Yield the questions of a stage."""
+        return questions(stage, plan)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models; the options are the same for all."""
         options: Options = plans[0].options
         verbalizer = options.chosen_verbalizer()
-        measured = [measure(read_answers(plan, records, verbalizer), plan) for plan in plans]
+        asked = [view for plan in plans for view in views(plan, records, verbalizer)]
+        measured = [measure(answers, plan) for plan, answers in asked]
         by_model = [model_rows(each) for each in measured]
         rows = {name: [row for each in by_model for row in each[name]] for name in by_model[0]}
-        rows |= mitigation_rows(plans, measured)
+        # a change is one between answers to the same question: each way is compared with itself
+        for way in dict.fromkeys(each.answers.way for each in measured):
+            mine = [
+                (plan, each) for (plan, _), each in zip(asked, measured, strict=True) if each.answers.way == way
+            ]
+            for name, more in mitigation_rows([plan for plan, _ in mine], [each for _, each in mine]).items():
+                rows[name] = rows.get(name, []) + more
+        refused = [each.answers.refusals for each in measured if each.answers.refusals is not None]
+        rows["refusals"] = refusal_rows(refused, seed=plans[0].seed)
         judged = [verdicts(*each) for each in zip(measured, by_model, strict=True)]
         said = list(mitigation_headlines(rows, {each.answers.model: each.judged for each in measured}))
         for measures, of_model, of_verdicts in zip(measured, by_model, judged, strict=True):
             said += headlines(measures, of_model, of_verdicts)
+        refusing = refusal_verdicts(rows["refusals"], audit=self.name)
+        said += filter(None, map(refusal_headline, refusing))
+        opens = next((each for each in measured if each.answers.offers), measured[0])
+        shown = figures(options.ks[-1], opens.judged, evidence=self.stages(plans[0])[0].name)
+        offered = opens.answers.offers  # else many tables have nothing to say
         return Findings(
             probe=self.name,
-            tables=tables_of(CAPTIONS, rows),
-            figures=figures(options.ks[-1], measured[0].judged),
-            notices=tuple(notices(plans, verbalizer, measured, by_model)),
+            tables=tables_of(
+                (each for each in CAPTIONS if rows[each.name] or (offered and each.name != REFUSALS)), rows
+            ),
+            figures=tuple(figure for figure in shown if offered or rows[figure.table])
+            + ((refusal_figure(evidence=DRAWN),) if rows["refusals"] else ()),
+            notices=tuple(notices([plan for plan, _ in asked], verbalizer, measured, by_model)),
             headlines=tuple(said),
-            verdicts=tuple(verdict for of_model in judged for verdict in of_model),
+            verdicts=(*(verdict for of_model in judged for verdict in of_model), *refusing),
         )
 
 

@@ -3,71 +3,189 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from clinometer.data import Gender, Occupation, Sentences
+from clinometer.data import Gender, Kind, Occupation, Sentences
 from clinometer.data.wording import fill_fields, with_article
 from clinometer.errors import ModelError, SpecError
 from clinometer.probes.counterexamples.options import Options
-from clinometer.probes.protocol import Plan
-from clinometer.types import Fill, Item, ModelInfo, NextWord, Request
+from clinometer.probes.kit.chat import (
+    ask_word,
+    chosen_instructions,
+    draws_of,
+    gives_probabilities,
+    phrasing_count,
+    word_messages,
+)
+from clinometer.probes.protocol import Plan, Stage
+from clinometer.types import AnswerWord, Ask, Fill, Item, Message, ModelInfo, NextWord, Request, Rescore, Tag
 
 LISTED_BACKGROUNDS = (
     2  # of each background kind for which the listed words are asked too: they cost a question each
 )
 
+FEW_BACKGROUNDS = 1  # of each background kind, where every listed word is scored with the whole sentence
+
+PROMPTS, WORDS, BLANK, ANSWERS, DRAWN = "prompts", "words", "blank", "answers", "drawn"  # stages
+
 _PERSON: dict[Gender, str] = {"female": "woman", "male": "man"}
 _OTHER: dict[Gender, Gender] = {"female": "male", "male": "female"}
 
 
-def prompts(plan: Plan) -> Iterator[Item]:
-    """Yield every prompt of the audit, occupation by occupation, in the paper's order of kinds."""
+def stages(plan: Plan) -> tuple[Stage, ...]:
+    """Return what a model is asked: by what it can do, one way or several."""
     options: Options = plan.options
-    return _prompts(plan, backgrounds=options.backgrounds, top_k=max(options.ks))
+    can = plan.model.capabilities
+    found = []
+    if "fill" in can or "next_word" in can:
+        found.append(Stage(name=PROMPTS, size=_size(options, options.backgrounds)))
+        found.append(Stage(name=WORDS, size=_size(options, LISTED_BACKGROUNDS)))
+    if "rescore" in can:
+        found.append(Stage(name=BLANK, size=_size(options, FEW_BACKGROUNDS)))
+    if gives_probabilities(plan.model):
+        found.append(Stage(name=ANSWERS, size=_size(options, FEW_BACKGROUNDS) * options.phrasings))
+    if "ask" in can:
+        kinds = _drawn_kinds(plan)
+        found.append(Stage(name=DRAWN, size=_size(options, FEW_BACKGROUNDS, kinds) * options.phrasings))
+    if not found:
+        raise ModelError(
+            f"'{plan.model.name}' offers {', '.join(can) or 'nothing'}; counterexamples needs a model that fills "
+            "a blank, continues a text or answers a question"
+        )
+    return tuple(found)
 
 
-def word_questions(plan: Plan) -> Iterator[Item]:
-    """Yield the questions how probable each listed word is, however far down the model's list it comes.
-
-    They are asked at every prompt, but for few backgrounds, and in lower case and with a capital, because offered
-    words are counted in any case: a model may know "Mary" and not "mary".
-    """
+def questions(stage: Stage, plan: Plan) -> Iterator[Item]:
+    """Yield the questions of a stage, occupation by occupation, in the paper's order of kinds."""
     options: Options = plan.options
-    spellings = dict.fromkeys(form for word in options.chosen_verbalizer() for form in (word, word.capitalize()))
-    return _prompts(plan, backgrounds=min(options.backgrounds, LISTED_BACKGROUNDS), words=tuple(spellings))
+    if stage.name == PROMPTS:
+        top = partial(_request, plan.model, top_k=max(options.ks))
+        return _items(plan, top, backgrounds=options.backgrounds)
+    if stage.name == WORDS:
+        # in lower case and with a capital, because offered words are counted in any case: a model may know "Mary"
+        # and not "mary"
+        spellings = dict.fromkeys(
+            form for word in options.chosen_verbalizer() for form in (word, word.capitalize())
+        )
+        return _items(plan, partial(_request, plan.model, words=tuple(spellings)), backgrounds=LISTED_BACKGROUNDS)
+    if stage.name == BLANK:
+        return _items(plan, _rescored(options), backgrounds=FEW_BACKGROUNDS)
+    if stage.name == ANSWERS:
+        return _items(plan, _answered(options), backgrounds=FEW_BACKGROUNDS, phrasings=options.phrasings)
+    drawn = _drawn(options, n=draws_of(plan.model, options.answers), seed=plan.seed)
+    return _items(plan, drawn, backgrounds=FEW_BACKGROUNDS, phrasings=options.phrasings, kinds=_drawn_kinds(plan))
 
 
-def _prompts(plan: Plan, *, backgrounds: int, words: tuple[str, ...] = (), top_k: int = 0) -> Iterator[Item]:
+class Sentence(NamedTuple):
+    """One prompt: what fills the fields of the sentences, the knowledge before it, and how it is phrased."""
+
+    sentences: Sentences
+    fields: Mapping[str, str]
+    knowledge: str
+    phrasing: int
+
+    @property
+    def blank(self) -> str:
+        """The sentence with its blank."""
+        return fill_fields(self.sentences.blank, self.fields)
+
+
+def _items(
+    plan: Plan,
+    request: Callable[[Sentence], Request],
+    *,
+    backgrounds: int,
+    phrasings: int = 1,
+    kinds: Sequence[Kind] | None = None,
+) -> Iterator[Item]:
     options: Options = plan.options
     sentences = options.chosen_sentences()
     occupations = options.chosen_occupations()
     pools = pools_of(occupations)
     for target in occupations:
-        drawn = sample_backgrounds(target, pools, n=backgrounds, seed=plan.seed)
-        for kind in sentences.kinds:
+        drawn = sample_backgrounds(target, pools, n=min(backgrounds, options.backgrounds), seed=plan.seed)
+        for kind in sentences.kinds if kinds is None else kinds:
             for background in drawn if kind.has_background else (None,):
                 fields = _sentence_fields(target, background)
                 knowledge = fill_fields(kind.knowledge, fields)
-                yield Item(
-                    request=_request(plan.model, sentences, fields, knowledge=knowledge, words=words, top_k=top_k),
-                    tags={
+                for phrasing in range(phrasings):
+                    tags: dict[str, Tag] = {
                         "kind": kind.name,
                         "occupation": target.name,
                         "dominance": target.dominance,
                         "background": background.name if background else "",
                         "percent": target.percent_female,
-                    },
-                )
+                    }
+                    asked = Sentence(sentences, fields, knowledge, phrasing)
+                    made = request(asked)
+                    if isinstance(made, Ask | AnswerWord):
+                        tags |= {"phrasing": phrasing, "sentence": asked.blank}
+                    yield Item(request=made, tags=tags)
 
 
-def number_of_prompts(options: Options, *, listed: bool = False) -> int:
-    """Return how many prompts, or questions about the listed words, there are, without making them."""
-    kinds = options.chosen_sentences().kinds
-    backgrounds = min(options.backgrounds, LISTED_BACKGROUNDS) if listed else options.backgrounds
-    for_each = sum(backgrounds if kind.has_background else 1 for kind in kinds)
-    return for_each * len(options.chosen_occupations())
+def _rescored(options: Options) -> Callable[[Sentence], Request]:
+    words = tuple(options.chosen_verbalizer())
+
+    def request(asked: Sentence) -> Request:
+        return Rescore(text=asked.blank, context=asked.knowledge, words=words, candidates=options.candidates)
+
+    return request
+
+
+def _messages(options: Options) -> Callable[[Sentence], tuple[Message, ...]]:
+    instructions = chosen_instructions(options.instructions_file)
+
+    def messages(asked: Sentence) -> tuple[Message, ...]:
+        return word_messages(
+            asked.blank, instructions=instructions, phrasing=asked.phrasing, context=asked.knowledge
+        )
+
+    return messages
+
+
+def check_phrasings(options: Options) -> None:
+    """Raise an InputError if there are fewer phrasings than are wanted, or the sentences cannot be read."""
+    blank = options.chosen_sentences().blank
+    known = phrasing_count(blank, chosen_instructions(options.instructions_file))
+    if options.phrasings > known:
+        raise SpecError(
+            f"counterexamples: phrasings = {options.phrasings}, but there are {known}; give {known} or less"
+        )
+
+
+def _answered(options: Options) -> Callable[[Sentence], Request]:
+    words, messages = tuple(options.chosen_verbalizer()), _messages(options)
+
+    def request(asked: Sentence) -> Request:
+        return AnswerWord(messages=messages(asked), words=words, candidates=options.candidates)
+
+    return request
+
+
+def _drawn(options: Options, *, n: int, seed: int) -> Callable[[Sentence], Request]:
+    messages = _messages(options)
+
+    def request(asked: Sentence) -> Request:
+        return ask_word(messages(asked), n=n, seed=seed)
+
+    return request
+
+
+def _drawn_kinds(plan: Plan) -> tuple[Kind, ...]:
+    """Return after which knowledge answers are drawn: after none where they are only needed for refusals."""
+    kinds = plan.options.chosen_sentences().kinds
+    return kinds[:1] if gives_probabilities(plan.model) else kinds
+
+
+def _size(options: Options, backgrounds: int, kinds: Sequence[Kind] | None = None) -> int:
+    """Return how many prompts there are, without making them."""
+    each = options.chosen_sentences().kinds if kinds is None else kinds
+    drawn = min(backgrounds, options.backgrounds)
+    return sum(drawn if kind.has_background else 1 for kind in each) * len(options.chosen_occupations())
 
 
 def pools_of(occupations: Sequence[Occupation]) -> Mapping[Gender, Sequence[Occupation]]:
@@ -113,22 +231,8 @@ def _sentence_fields(target: Occupation, background: Occupation | None) -> dict[
     return fields
 
 
-def _request(
-    model: ModelInfo,
-    sentences: Sentences,
-    fields: Mapping[str, str],
-    *,
-    knowledge: str = "",
-    words: tuple[str, ...] = (),
-    top_k: int = 0,
-) -> Request:
+def _request(model: ModelInfo, asked: Sentence, *, words: tuple[str, ...] = (), top_k: int = 0) -> Request:
     if "fill" in model.capabilities:
-        blank = fill_fields(sentences.blank, fields)
-        return Fill(text=blank, context=knowledge, join="separator", words=words, top_k=top_k)
-    if "next_word" in model.capabilities:
-        prefix = fill_fields(sentences.prefix, fields)
-        return NextWord(text=prefix, context=knowledge, words=words, top_k=top_k)
-    raise ModelError(
-        f"'{model.name}' offers {', '.join(model.capabilities) or 'nothing'}; counterexamples needs a model that "
-        "fills a blank or continues a text"
-    )
+        return Fill(text=asked.blank, context=asked.knowledge, join="separator", words=words, top_k=top_k)
+    prefix = fill_fields(asked.sentences.prefix, asked.fields)
+    return NextWord(text=prefix, context=asked.knowledge, words=words, top_k=top_k)

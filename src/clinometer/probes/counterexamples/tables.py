@@ -39,26 +39,40 @@ _SHOWN = 30  # words of each list
 
 def model_rows(measures: Measures) -> dict[str, list[Finding]]:
     """Return the rows of one model for every table but those of mitigation, by the table's name."""
-    changes = change_rows(measures)
-    leans = {
-        "lean": lean_rows(measures),
-        "change": changes,
-        "relative_probability": relative_rows(measures),
-        "robustness": list(robustness_rows(measures, changes)),
-        "labour_statistics": correlation_rows(measures),
-        "occupations": list(occupation_rows(measures)),
-        "contrasts": contrast_rows(measures),
-        **whole_list_rows(measures),
-    }
+    offered = measures.answers.offers
+    leans: dict[str, list[Finding]] = {name: [] for name in _OF_OFFERED}
+    if offered:
+        changes = change_rows(measures)
+        leans |= {
+            "lean": lean_rows(measures),
+            "change": changes,
+            "relative_probability": relative_rows(measures),
+            "robustness": list(robustness_rows(measures, changes)),
+            "labour_statistics": correlation_rows(measures),
+            "occupations": list(occupation_rows(measures)),
+        }
+    leans |= {"contrasts": contrast_rows(measures), **whole_list_rows(measures)}
     return {
         **{name: marked(rows, measures) for name, rows in leans.items()},
-        "gendered_mass": list(mass_rows(measures)),
+        "gendered_mass": list(mass_rows(measures)) if offered else [],
         "conclusions": conclusion_rows(measures, leans),
         "understanding": list(understanding_rows(measures)),
-        "coverage": list(coverage_rows(measures)),
+        "asking": list(asking_rows(measures)),
+        "coverage": list(coverage_rows(measures)) if offered else [],
         "words": list(word_rows(measures.answers, k=measures.ks[-1])),
         "vocabulary": list(vocabulary_rows(measures.answers)),
     }
+
+
+# what rests on the words that a model offers: none of it is known where only listed words were scored
+_OF_OFFERED = ("lean", "change", "relative_probability", "robustness", "labour_statistics", "occupations")
+
+
+def asking_rows(measures: Measures) -> Iterator[Finding]:
+    """Yield how the model was asked, and how much of the probability at the base prompt the listed words have."""
+    answers = measures.answers
+    labels: dict[str, Label] = {"model": answers.model, "asked": answers.way, "prompts": len(answers.kind)}
+    yield Finding(labels=labels, estimate=sum(measures.base_masses), n=len(answers.occupations))
 
 
 def marked(rows: Sequence[Finding], measures: Measures) -> list[Finding]:
@@ -379,10 +393,11 @@ def _mitigation_rows(
 ) -> Iterator[Finding]:
     """Yield the means of values, (occupations, counted) for each prompt, by k, prompt and dominance."""
     ks: list[dict[str, Label]] = [{}] if whole else [{"k": k} for k in measures.ks]
-    if not values or (whole and not len(measures.whole)):
+    if not values or (whole and not len(measures.whole)) or not (whole or measures.answers.offers):
         return
     stacked = np.stack(list(values.values()), axis=1)  # (occupations, prompts, counted)
-    stacked = stacked[:, :, len(measures.ks) :] if whole else stacked[:, :, : len(measures.ks)]
+    offered = len(measures.ks) if measures.answers.offers else 0
+    stacked = stacked[:, :, offered:] if whole else stacked[:, :, :offered]
     dominance = measures.answers.dominance
     numbers = means_by_dominance(
         stacked, np.arange(len(stacked)), dominance, rng=rng, draws=measures.draws, test=test

@@ -218,6 +218,8 @@ def notices(
     yield _verbalizer_notice(options, verbalizer)
     yield from _occupation_notices(measured[0].answers)  # the occupations are the same for all models
     tests = max(sum(not math.isnan(row.p) for row in each["change"]) for each in rows)
+    if not tests:
+        tests = max(sum(not math.isnan(row.p) for row in each["normalised_change"]) for each in rows)
     yield Notice(
         level="info",
         text=(
@@ -233,7 +235,9 @@ def notices(
     yield from tuned_notices([plan.model for plan in plans])
     for plan, measures in zip(plans, measured, strict=True):
         yield from _model_notices(measures)
-        if "fill" not in plan.model.capabilities:
+        if not measures.answers.offers:
+            yield _asked_notice(measures)
+        elif "fill" not in plan.model.capabilities:
             yield Notice(
                 level="info",
                 text=(
@@ -241,6 +245,16 @@ def notices(
                     "articles or adjectives. Compare it with models that fill a blank by sign and not by size."
                 ),
             )
+
+
+def _asked_notice(measures: Measures) -> Notice:
+    return Notice(
+        level="info",
+        text=(
+            f"{measures.answers.model}: {measures.answers.way}. Nothing is known of other words, so there are no "
+            "numbers of the top k; compare it in size only with a model that was asked in the same way."
+        ),
+    )
 
 
 def _verbalizer_notice(options: Options, verbalizer: Verbalizer) -> Notice:
@@ -300,6 +314,8 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
                 "look like an even hand. The table 'understanding' has the evidence."
             ),
         )
+    if not answers.offers:
+        return
     gendered = measures.gendered
     little = [k for k, mass in gendered.items() if mass < LITTLE]
     if little:

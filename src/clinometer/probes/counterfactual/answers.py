@@ -17,6 +17,7 @@ from clinometer.metrics import mentions, mentions_share
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
     PERPLEXITY,
+    PLAIN,
     PREFIX,
     SENTIMENT,
     AskedAttribute,
@@ -26,9 +27,12 @@ from clinometer.probes.counterfactual.questions import (
     continuations,
     embeddings_stage,
     on_one_line,
+    refusals,
     scores_stage,
 )
 from clinometer.probes.kit import Floats, Ints
+from clinometer.probes.kit.chat import OUTCOMES
+from clinometer.probes.kit.refusals import Asked
 from clinometer.probes.protocol import Plan, Records
 
 Bools = NDArray[np.bool_]
@@ -177,22 +181,25 @@ class ModelAnswers:
         return {**found, MENTIONS: np.array(mentioned)}
 
 
-def read_answers(plan: Plan, records: Records) -> ModelAnswers:
-    """Read the answers about one model."""
+def read_answers(plan: Plan, records: Records, way: str = "") -> ModelAnswers:
+    """Read the answers about one model, by one way to ask it."""
     options: Options = plan.options
     attributes = asked_attributes(options, seed=plan.seed)
     shape = (attributes[-1].numbers.stop, options.samples)
-    texts = pl.concat(list(continuations(plan, records)))
+    texts = pl.concat(list(continuations(plan, records, way)))
     written = bool((texts["text"].str.strip_chars() != "").any())
-    similarities = tuple(_similarities(plan, records, number) for number, _ in enumerate(plan.roles["encoder"]))
+    similarities = tuple(
+        _similarities(plan, records, way, number) for number, _ in enumerate(plan.roles["encoder"])
+    )
     return ModelAnswers(
-        model=plan.model.name,
+        model=name_of(plan, way),
         options=options,
         seed=plan.seed,
         attributes=attributes,
         texts=texts,
         scores=tuple(
-            _scores(plan, records, number, shape, written=written) for number, _ in enumerate(plan.roles["scorer"])
+            _scores(plan, records, way, number, shape, written=written)
+            for number, _ in enumerate(plan.roles["scorer"])
         ),
         similarities=similarities,
         relevance=tuple(
@@ -204,39 +211,69 @@ def read_answers(plan: Plan, records: Records) -> ModelAnswers:
     )
 
 
-def _scores(plan: Plan, records: Records, number: int, shape: tuple[int, int], *, written: bool) -> Scores:
-    r"""Read the scores of one scorer.
+def name_of(plan: Plan, way: str) -> str:
+    """Return what a model is called by the way it was asked: the first way needs no name."""
+    return f"{plan.model.name} (plain prompt)" if way == PLAIN else plan.model.name
+
+
+def refusals_of(plan: Plan, records: Records, way: str) -> dict[str, Asked]:
+    """Return how often a chat model refuses, for each attribute: by subgroup, or by value."""
+    attributes = asked_attributes(plan.options, seed=plan.seed)
+    outcomes = np.zeros((attributes[-1].numbers.stop, len(OUTCOMES)), dtype=np.int64)
+    for prefix, counts in refusals(plan, records, way):
+        outcomes[prefix] += np.array(counts)
+    return {
+        asked.name: Asked(
+            model=name_of(plan, way),
+            groups=tuple(prefix.value.subgroup or prefix.value.text for prefix in asked.prefixes),
+            units=tuple(prefix.text for prefix in asked.prefixes),
+            outcomes=outcomes[asked.numbers.start : asked.numbers.stop],
+        )
+        for asked in attributes
+    }
+
+
+def score_of(table: pl.DataFrame) -> Floats:
+    r"""Return the score of each answer of a classifier, from 0 (negative) to 1 (positive).
 
     .. math:: s = \frac{p_+ + p_0 / 2}{p_+ + p_0 + p_-}
 
     Without a neutral class that is the positive probability; for opinion words p/(p + n), and 0.5 without any.
     """
+    negative, neutral, positive = (
+        table[f"got_{name}"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        for name in ("negative", "neutral", "positive")
+    )
+    neutral = np.nan_to_num(neutral)
+    with np.errstate(invalid="ignore"):
+        score: Floats = (positive + neutral / 2) / (positive + neutral + negative)
+    return score
+
+
+def _scores(
+    plan: Plan, records: Records, way: str, number: int, shape: tuple[int, int], *, written: bool
+) -> Scores:
+    """Read the scores of one scorer."""
     found = np.full(shape, np.nan)
     silent = asked = 0
     columns = ("tag_prefix", "tag_sample", "got_negative", "got_neutral", "got_positive")
-    batches = records.batches(model=plan.model.name, stage=scores_stage(number), columns=columns)
+    batches = records.batches(model=plan.model.name, stage=f"{way}{scores_stage(number)}", columns=columns)
     # where nothing at all was written, the scorer was asked nothing and has no records
     for table in batches if written else ():
-        negative, neutral, positive = (
-            table[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in columns[2:]
-        )
-        neutral = np.nan_to_num(neutral)
-        with np.errstate(invalid="ignore"):
-            score = (positive + neutral / 2) / (positive + neutral + negative)
-        found[table["tag_prefix"].to_numpy(), table["tag_sample"].to_numpy()] = score
-        silent += int((neutral == 1).sum())
+        found[table["tag_prefix"].to_numpy(), table["tag_sample"].to_numpy()] = score_of(table)
+        silent += int((table["got_neutral"].cast(pl.Float64) == 1).sum())
         asked += len(table)
     scorer = plan.roles["scorer"][number]
     share = silent / asked if scorer.family == OPINION_WORDS and asked else np.nan
     return Scores(scorer=scorer.name, values=found, without_opinion=share)
 
 
-def _similarities(plan: Plan, records: Records, number: int) -> Similarities:
+def _similarities(plan: Plan, records: Records, way: str, number: int) -> Similarities:
     """Read cosines batch by batch: vectors of a large run do not fit in memory, and prefixes come first."""
     prefixes: dict[int, Floats] = {}
     parts: list[tuple[Ints, Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     columns = ("tag_prefix", "tag_sample", "got_vector")
-    for table in records.batches(model=plan.model.name, stage=embeddings_stage(number), columns=columns):
+    for table in records.batches(model=plan.model.name, stage=f"{way}{embeddings_stage(number)}", columns=columns):
         prefix, sample = (table[name].to_numpy().astype(np.int64) for name in columns[:2])
         vectors = np.array(table["got_vector"].to_list(), dtype=np.float64)
         is_prefix = sample == PREFIX

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from clinometer.probes.counterfactual.answers import FEWEST_RATED
-from clinometer.probes.counterfactual.comparisons import DIGITS, METHODS, RATIO, SIMILAR_PERCENT
+from clinometer.probes.counterfactual.checkpoints.comparisons import DIGITS, METHODS, RATIO, SIMILAR_PERCENT
 from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, WORST_DRAWS
 from clinometer.probes.counterfactual.questions import PERPLEXITY, SAMPLES, AskedAttribute
 from clinometer.probes.counterfactual.tables import (
@@ -18,6 +18,7 @@ from clinometer.probes.counterfactual.tables import (
     WORDS,
 )
 from clinometer.probes.kit import Caption
+from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.types import Figure
 
 _JACKKNIFE = (
@@ -228,17 +229,23 @@ CAPTIONS = (
         f"{FEWEST_RATED} rated sentences each. by_chance and excess: labels shuffled, rounded. p: how often "
         "shuffled labels lie as far apart. No interval: there are too few sentences. n: sentences.",
     ),
+    REFUSALS,
 )
 
 _INTERVALS = partial(Figure, mark="intervals", x="estimate", evidence=SAMPLES)
 
 
 def figures(
-    attributes: Sequence[AskedAttribute], tables: frozenset[str], *, models: int, bases: int
+    attributes: Sequence[AskedAttribute],
+    tables: frozenset[str],
+    *,
+    models: int,
+    bases: int,
+    evidence: str = SAMPLES,
 ) -> tuple[Figure, ...]:
     """Return the figures whose table has rows; one model alone needs no menu and no row of its own.
 
-    `bases`: how many models checkpoints were made of.
+    `bases`: how many models checkpoints were made of. `evidence`: the stage whose prompts are behind them.
     """
     every = (
         *_mitigation(several=bases > 1, perplexity="perplexity" in tables),
@@ -246,7 +253,11 @@ def figures(
         *(figure for asked in attributes for figure in _of_attribute(asked)),
         *_guards(),
     )
-    shown = [figure for figure in every if figure.table in tables]
+    shown = [
+        replace(figure, evidence=evidence) if figure.evidence == SAMPLES else figure
+        for figure in every
+        if figure.table in tables
+    ]
     if models > 1:
         return tuple(shown)
     return tuple(

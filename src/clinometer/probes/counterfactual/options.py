@@ -33,6 +33,7 @@ class Options:
     temperature: AboveZero = 1.0
     top_k: kit.Count = 0  # 0: off
     top_p: ShareAboveZero = 1.0  # 1: off
+    continuation_file: str = ""  # TOML as data/asking/continuation.toml: how a chat model is asked to go on
     scored: Literal["continuation", "sentence"] = "continuation"  # or the whole sentence, with its prefix
     # above this score a text counts as positive (demographic disparity)
     threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterfactual import comparisons, tables, words
-from clinometer.probes.counterfactual.answers import read_answers
+from clinometer.probes.counterfactual import tables, words
+from clinometer.probes.counterfactual.answers import ModelAnswers, name_of, read_answers, refusals_of
+from clinometer.probes.counterfactual.checkpoints import comparisons
+from clinometer.probes.counterfactual.checkpoints.words import (
+    CheckpointResults,
+    checkpoint_headlines,
+    results_of,
+)
 from clinometer.probes.counterfactual.figures import CAPTIONS, figures
-from clinometer.probes.counterfactual.measures import measure
+from clinometer.probes.counterfactual.measures import AttributeMeasures, measure
 from clinometer.probes.counterfactual.options import Options
-from clinometer.probes.counterfactual.questions import check_files, questions, stages
+from clinometer.probes.counterfactual.questions import (
+    SAMPLES,
+    SCORED,
+    asked_attributes,
+    check_files,
+    questions,
+    stages,
+    ways_of,
+)
+from clinometer.probes.counterfactual.scored import (
+    classifier_notices,
+    is_classifier,
+    measure_scores,
+    said_of_scores,
+)
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.refusals import refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
-from clinometer.types import Finding, Findings, Item, Profile, Verdict
+from clinometer.types import Finding, Findings, Item, ModelInfo, Notice, Profile, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +52,7 @@ class Counterfactual:
     paper: str = (
         "Po-Sen Huang et al., Reducing Sentiment Bias in Language Models via Counterfactual Evaluation (2020)"
     )
-    capabilities: tuple[str, ...] = ("sample",)
+    capabilities: tuple[str, ...] = ("sample", "ask", "classify")
     roles: tuple[Role, ...] = (
         # two at least: a finding must not rest on the lean of one classifier
         Role(
@@ -70,71 +91,140 @@ class Counterfactual:
         return questions(stage, plan, records)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
-        """Conclude from the texts of all models; the options are the same for all."""
+        """Conclude from the texts, or scores, of all models; the options are the same for all."""
         options: Options = plans[0].options
-        models = [plan.model for plan in plans]
-        answers = [read_answers(plan, records) for plan in plans]
-        attributes = answers[0].attributes
+        classifiers = [plan for plan in plans if is_classifier(plan.model)]
+        writers = [plan for plan in plans if plan not in classifiers]
+        attributes = asked_attributes(options, seed=plans[0].seed)
+        found = _Collected(options)
+        found.notices += words.general_notices(writers, attributes) if writers else ()
+        found.notices += classifier_notices([plan.model for plan in classifiers])
+        for plan in classifiers:
+            found.add_scores(plan, records)
+        asked = [(plan, way) for plan in writers for way in ways_of(plan)]
+        models = [_named(plan, way) for plan, way in asked]
+        answers = [read_answers(plan, records, way) for plan, way in asked]
         checkpoints = comparisons.checkpoints_of(models)
-        rows: dict[str, list[Finding]] = {caption.name: [] for caption in CAPTIONS}
-        notices = list(words.general_notices(plans, attributes))
-        headlines: list[str] = []
-        verdicts: list[Verdict] = []
-
-        def add(**more: Iterable[Finding]) -> None:
-            for name, found in more.items():
-                rows[name] += found
-
         for number, each in enumerate(answers):
-            is_checkpoint = any(checkpoint.model == number for checkpoint in checkpoints)
-            measured = measure(each, single_pairs=not is_checkpoint)
-            fairness = tables.fairness_rows(measured)
-            found = words.verdicts_of(measured, fairness)
-            verdicts += found
-            add(fairness=fairness, scorers=tables.scorer_rows(each), relevance=tables.relevance_rows(each))
-            for one in measured:
-                add(
-                    values=tables.value_rows(one),
-                    other_templates=tables.other_template_rows(one),
-                    pairs=tables.pair_rows(one),
-                    # twenty thousand rows of a model: of a checkpoint the change is what is asked about
-                    pair_templates=() if is_checkpoint else tables.pair_template_rows(one),
-                    subgroup_difference=tables.subgroup_difference_rows(one),
-                    subgroups=tables.subgroup_rows(one),
-                    templates=tables.template_rows(one),
-                    verdict=tables.verdict_rows(one, epsilon=options.epsilon),
-                    distributions=tables.distribution_rows(one),
-                )
-            add(
-                perplexity=tables.perplexity_rows(each),
-                words=tables.word_rows(each, measured),
-                texts=tables.text_rows(each, measured),
-            )
-            add(human_correlation=tables.correlation_rows(each), human_fairness=tables.human_fairness_rows(each))
-            notices += words.model_notices(each)
-            if not is_checkpoint:  # the report lists what changed in these
-                notices += words.pair_notices(measured)
-                headlines += words.model_headlines(found, measured, rows)
-        results: list[words.CheckpointResults] = []
+            found.add_texts(each, is_checkpoint=any(checkpoint.model == number for checkpoint in checkpoints))
+        for plan, way in asked:
+            if "sample" not in plan.model.capabilities:
+                found.add_refusals(plan, records, way)
+        results: list[CheckpointResults] = []
         for checkpoint in checkpoints:
             compared = list(comparisons.compare(checkpoint, answers))
             changes, costs = comparisons.change_rows(compared), list(comparisons.cost_rows(checkpoint, answers))
-            add(change=changes, reduction=comparisons.reduction_rows(compared), costs=costs)
-            for asked in checkpoint.shown_for(attributes):
-                results.append(words.results_of(checkpoint, asked, compared, changes, costs))
-        add(mitigation=comparisons.mitigation_rows(models, checkpoints, attributes, rows))
-        add(weights=comparisons.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
-        notices += comparisons.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
-        notices += words.human_notices(options, answers)
-        present = frozenset(name for name, found in rows.items() if found)
-        bases = len({checkpoint.base for checkpoint in checkpoints})
+            found.add(change=changes, reduction=comparisons.reduction_rows(compared), costs=costs)
+            for of in checkpoint.shown_for(attributes):
+                results.append(results_of(checkpoint, of, compared, changes, costs))
+        rows = found.rows
+        found.add(mitigation=comparisons.mitigation_rows(models, checkpoints, attributes, rows))
+        found.add(
+            weights=comparisons.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options)
+        )
+        found.notices += comparisons.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
+        found.notices += words.human_notices(options, answers)
+        present = frozenset(name for name, of_table in rows.items() if of_table)
         return Findings(
             probe=self.name,
             tables=tables_of((caption for caption in CAPTIONS if caption.name in present), rows),
-            figures=figures(attributes, present, models=len(models), bases=bases),
-            notices=tuple(notices),
-            headlines=(*headlines, *words.checkpoint_headlines(results)),
-            verdicts=tuple(verdicts),
+            figures=figures(
+                attributes,
+                present,
+                models=len(models) + len(classifiers),
+                bases=len({checkpoint.base for checkpoint in checkpoints}),
+                evidence=SAMPLES if writers else SCORED,
+            ),
+            notices=tuple(found.notices),
+            headlines=(*found.headlines, *checkpoint_headlines(results)),
+            verdicts=tuple(found.verdicts),
+        )
+
+
+def _named(plan: Plan, way: str) -> ModelInfo:
+    """Return the model under the name that its way to be asked has.
+
+    Only the first way is compared with that of a checkpoint: the second would be taken for a model of its own.
+    """
+    if not way:
+        return plan.model
+    return replace(plan.model, name=name_of(plan, way), weights=f"{plan.model.weights} {way}", tuning={})
+
+
+class _Collected:
+    """What is found, model by model."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.rows: dict[str, list[Finding]] = {caption.name: [] for caption in CAPTIONS}
+        self.notices: list[Notice] = []
+        self.headlines: list[str] = []
+        self.verdicts: list[Verdict] = []
+
+    def add(self, **more: Iterable[Finding]) -> None:
+        """Add rows to tables."""
+        for name, found in more.items():
+            self.rows[name] += found
+
+    def add_scores(self, plan: Plan, records: Records) -> None:
+        """Add what a classifier makes of the templates."""
+        measured = measure_scores(plan, records)
+        fairness = tables.fairness_rows(measured)
+        found = words.verdicts_of(measured, fairness, said=said_of_scores)
+        self.add(fairness=fairness)
+        for one in measured:
+            self._add_distances(one, every_pair=True)
+        self.verdicts += found
+        self.headlines += words.model_headlines(found, measured, self.rows)
+
+    def add_texts(self, answers: ModelAnswers, *, is_checkpoint: bool) -> None:
+        """Add what follows from the texts of a model."""
+        measured = measure(answers, single_pairs=not is_checkpoint)
+        fairness = tables.fairness_rows(measured)
+        found = words.verdicts_of(measured, fairness)
+        self.verdicts += found
+        self.add(fairness=fairness, scorers=tables.scorer_rows(answers), relevance=tables.relevance_rows(answers))
+        for one in measured:
+            self._add_distances(one, every_pair=not is_checkpoint)
+        self.add(
+            perplexity=tables.perplexity_rows(answers),
+            words=tables.word_rows(answers, measured),
+            texts=tables.text_rows(answers, measured),
+            human_correlation=tables.correlation_rows(answers),
+            human_fairness=tables.human_fairness_rows(answers),
+        )
+        self.notices += words.model_notices(answers)
+        if not is_checkpoint:  # the report lists what changed in these
+            self.notices += words.pair_notices(measured)
+            self.headlines += words.model_headlines(found, measured, self.rows)
+
+    def add_refusals(self, plan: Plan, records: Records, way: str) -> None:
+        """Add for whom a chat model refuses, attribute by attribute: another one changes no verdict."""
+        for attribute, asked in refusals_of(plan, records, way).items():
+            rows = [
+                replace(row, labels={**row.labels, "attribute": attribute})
+                for row in refusal_rows([asked], seed=plan.seed)
+            ]
+            found = [
+                replace(verdict, aspect=f"{attribute}, {verdict.aspect}")
+                for verdict in refusal_verdicts(rows, audit=PROBE.name)
+            ]
+            self.add(refusals=rows)
+            self.verdicts += found
+            self.headlines += filter(None, map(refusal_headline, found))
+
+    def _add_distances(self, one: AttributeMeasures, *, every_pair: bool) -> None:
+        self.add(
+            values=tables.value_rows(one),
+            other_templates=tables.other_template_rows(one),
+            pairs=tables.pair_rows(one),
+            # twenty thousand rows of a model: of a checkpoint the change is what is asked about
+            pair_templates=tables.pair_template_rows(one) if every_pair else (),
+            subgroup_difference=tables.subgroup_difference_rows(one),
+            subgroups=tables.subgroup_rows(one),
+            templates=tables.template_rows(one),
+            verdict=tables.verdict_rows(one, epsilon=self.options.epsilon),
+            distributions=tables.distribution_rows(one),
         )
 
 

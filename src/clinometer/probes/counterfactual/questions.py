@@ -17,16 +17,28 @@ import numpy as np
 import polars as pl
 
 from clinometer.data import Attribute, Value, fill_template, load_attribute, read_attribute, read_csv, read_text
+from clinometer.data.continuation import continuation_messages, load_continuation, read_continuation
 from clinometer.data.files import unescaped
 from clinometer.errors import DataError, nearest
 from clinometer.probes.counterfactual.options import Options
+from clinometer.probes.kit.chat import DECLINES, without_thoughts
 from clinometer.probes.protocol import Plan, Records, Stage
-from clinometer.types import Classify, Embed, Item, LogLikelihood, Sample
+from clinometer.types import Ask, Classify, Embed, Item, LogLikelihood, Sample
 
 T = TypeVar("T")
+DrawnTexts = tuple[int, int, int, int]  # answers that go on, refuse, are empty, cannot be used
 
 BLOCK = 100  # samples in one request: what a killed run loses at most of a prefix
 SAMPLES, PERPLEXITY = "samples", "perplexity"
+PLAIN = "plain-"  # begins the names of the stages in which a chat model is given the beginning and nothing else
+SCORED, CHECK = "templates", "check"  # what a classifier is asked
+# clear cases, by which it is seen whether a classifier tells positive from negative
+POSITIVE = (
+    "wonderful", "excellent", "happy", "great", "delightful", "beautiful", "perfect", "lovely", "kind", "superb",
+)  # fmt: skip
+NEGATIVE = (
+    "terrible", "awful", "sad", "bad", "horrible", "ugly", "worst", "disgusting", "miserable", "cruel",
+)  # fmt: skip
 PREFIX = -1  # the number of a "sample" that is the prefix itself
 
 SENTIMENT, RELEVANCE = "sentiment", "relevance"  # what people judge
@@ -166,12 +178,16 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
     """Return the stages of one model: generate, score, compare, and read the held-out text if there is one."""
     options: Options = plan.options
     prefixes = sum(len(asked.numbers) for asked in asked_attributes(options, seed=plan.seed))
-    found = [Stage(name=SAMPLES, size=prefixes * math.ceil(options.samples / BLOCK))]
-    # how many texts are not empty, and so how large these stages are, is known once they are written
-    for number, scorer in enumerate(plan.roles.get("scorer", ())):
-        found.append(Stage(name=scores_stage(number), by=scorer.name))
-    for number, encoder in enumerate(plan.roles.get("encoder", ())):
-        found.append(Stage(name=embeddings_stage(number), by=encoder.name))
+    if not {"sample", "ask"} & {*plan.model.capabilities}:  # a classifier: it writes nothing
+        return Stage(name=SCORED, size=prefixes), Stage(name=CHECK, size=len(POSITIVE) + len(NEGATIVE))
+    found = []
+    for way in ways_of(plan):
+        found.append(Stage(name=f"{way}{SAMPLES}", size=prefixes * math.ceil(options.samples / BLOCK)))
+        # how many texts are not empty, and so how large these stages are, is known once they are written
+        for number, scorer in enumerate(plan.roles.get("scorer", ())):
+            found.append(Stage(name=f"{way}{scores_stage(number)}", by=scorer.name))
+        for number, encoder in enumerate(plan.roles.get("encoder", ())):
+            found.append(Stage(name=f"{way}{embeddings_stage(number)}", by=encoder.name))
     if asks_perplexity(plan):
         found.append(Stage(name=PERPLEXITY, size=len(passages(options.text_file))))
     return tuple(found)
@@ -179,13 +195,53 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
 
 def questions(stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
     """Yield the requests of a stage."""
-    if stage.name == SAMPLES:
-        return _samples(plan)
+    way = PLAIN if stage.name.startswith(PLAIN) else ""
+    name = stage.name.removeprefix(way)
+    if name == SAMPLES:
+        return _samples(plan) if "sample" in plan.model.capabilities else _asked_for(plan, way)
     if stage.name == PERPLEXITY:
         return _passages(plan)
-    if stage.name.startswith("scores"):
-        return _scored(plan, records)
-    return _embedded(plan, records)
+    if stage.name == SCORED:
+        return _classified(plan)
+    if stage.name == CHECK:
+        return (
+            Item(request=Classify(text=f"The day was {word}."), tags={"word": word})
+            for word in (*POSITIVE, *NEGATIVE)
+        )
+    if name.startswith("scores"):
+        return _scored(plan, records, way)
+    return _embedded(plan, records, way)
+
+
+def ways_of(plan: Plan) -> tuple[str, ...]:
+    """Return how the names of stages begin: a chat model is asked to continue, and given the plain text."""
+    return ("",) if "sample" in plan.model.capabilities else ("", PLAIN)
+
+
+def _asked_for(plan: Plan, way: str) -> Iterator[Item]:
+    """Yield what a chat model is told: to continue the beginning, or nothing but the beginning."""
+    options: Options = plan.options
+    how = load_continuation() if not options.continuation_file else read_continuation(options.continuation_file)
+    for asked in asked_attributes(options, seed=plan.seed):
+        for prefix in asked.prefixes:
+            for first in range(0, options.samples, BLOCK):
+                yield Item(
+                    request=Ask(
+                        messages=continuation_messages(how, prefix.text, plain=way == PLAIN),
+                        n=min(BLOCK, options.samples - first),
+                        max_new_tokens=options.max_new_tokens,
+                        temperature=options.temperature,
+                        seed=plan.seed + first,  # a request for more draws from where another one ended
+                    ),
+                    tags={
+                        "attribute": asked.name,
+                        "template": prefix.template,
+                        "value": prefix.value.text,
+                        "prefix": prefix.number,
+                        "first": first,
+                        "beginning": prefix.text,
+                    },
+                )
 
 
 def _samples(plan: Plan) -> Iterator[Item]:
@@ -214,40 +270,91 @@ def _samples(plan: Plan) -> Iterator[Item]:
                 )
 
 
-def continuations(plan: Plan, records: Records) -> Iterator[pl.DataFrame]:
-    """Yield what was generated, in order: `prefix` (its number), `sample`, `beginning` and `text`."""
-    columns = ("tag_prefix", "tag_first", "ask_prefix", "got_texts")
-    for table in records.batches(model=plan.model.name, stage=SAMPLES, columns=columns):
+def _classified(plan: Plan) -> Iterator[Item]:
+    for asked in asked_attributes(plan.options, seed=plan.seed):
+        for prefix in asked.prefixes:
+            yield Item(
+                request=Classify(text=prefix.text),
+                tags={
+                    "attribute": asked.name,
+                    "template": prefix.template,
+                    "value": prefix.value.text,
+                    "prefix": prefix.number,
+                },
+            )
+
+
+def continuations(plan: Plan, records: Records, way: str = "") -> Iterator[pl.DataFrame]:
+    """Yield what was generated, in order: `prefix` (its number), `sample`, `beginning` and `text`.
+
+    Of what a chat model says, the beginning is taken off where it repeats it, and a refusal is not a text: it is
+    counted (`refusals`), and has no score.
+    """
+    asked = "sample" not in plan.model.capabilities
+    beginning = "tag_beginning" if asked else "ask_prefix"
+    columns = ("tag_prefix", "tag_first", beginning, "got_texts")
+    for table in records.batches(model=plan.model.name, stage=f"{way}{SAMPLES}", columns=columns):
         places = pl.int_ranges(pl.col("got_texts").list.len()).alias("place")
-        yield (
+        every = (
             table.with_columns(places)
             .explode("got_texts", "place")
             .select(
                 prefix=pl.col("tag_prefix"),
                 sample=pl.col("tag_first") + pl.col("place"),
-                beginning=pl.col("ask_prefix"),
+                beginning=pl.col(beginning),
                 text=pl.col("got_texts"),
             )
         )
+        if asked:
+            said = [continued(text, start) for start, text in every.select("beginning", "text").iter_rows()]
+            every = every.with_columns(text=pl.Series(said, dtype=pl.String))
+        yield every
 
 
-def _scored(plan: Plan, records: Records) -> Iterator[Item]:
+def continued(text: str, beginning: str) -> str:
+    """Return what a chat model adds to a beginning, after a space; "" for a refusal.
+
+    >>> continued("My friend is a baker, and we bake.", "My friend is a baker, and we")
+    ' bake.'
+    >>> continued("I'm sorry, but I can't help with that.", "The Syrian family")
+    ''
+    """
+    said = without_thoughts(text).strip().strip('"“”').strip()
+    if DECLINES.search(said.lower().replace("’", "'")):
+        return ""
+    if said.lower().startswith(beginning.lower()):
+        said = said[len(beginning) :].lstrip()
+    return f" {said.lstrip('…. ')}" if said.lstrip("…. ") else ""
+
+
+def refusals(plan: Plan, records: Records, way: str = "") -> Iterator[tuple[int, DrawnTexts]]:
+    """Yield the number of each prefix, and how many of the answers to it refuse, say nothing, or go on."""
+    columns = ("tag_prefix", "got_texts")
+    for table in records.batches(model=plan.model.name, stage=f"{way}{SAMPLES}", columns=columns):
+        for prefix, texts in table.iter_rows():
+            plain = [without_thoughts(text).strip().lower().replace("’", "'") for text in texts]
+            refused = sum(bool(DECLINES.search(text)) for text in plain)
+            empty = sum(not text for text in plain)
+            yield prefix, (len(texts) - refused - empty, refused, empty, 0)
+
+
+def _scored(plan: Plan, records: Records, way: str) -> Iterator[Item]:
     whole = plan.options.scored == "sentence"
-    for table in continuations(plan, records):
+    for table in continuations(plan, records, way):
         for prefix, sample, beginning, text in table.iter_rows():
             if text.strip():  # a model that ends at once has said nothing that could be scored
                 request = Classify(text=beginning + text if whole else text.strip())
                 yield Item(request=request, tags={"prefix": prefix, "sample": sample})
 
 
-def _embedded(plan: Plan, records: Records) -> Iterator[Item]:
+def _embedded(plan: Plan, records: Records, way: str) -> Iterator[Item]:
     options: Options = plan.options
     for asked in asked_attributes(options, seed=plan.seed):
         for each in asked.prefixes:
             yield Item(request=Embed(text=each.text), tags={"prefix": each.number, "sample": PREFIX})
     # what people judged is compared in any case
     rated = [ratings.sentences for ratings in read_ratings(options) if ratings.question == RELEVANCE]
-    for table in continuations(plan, records):
+    for table in continuations(plan, records, way):
         for prefix, sample, beginning, text in table.iter_rows():
             wanted = sample < options.similarity_samples or (rated and on_one_line(beginning + text) in rated[0])
             if wanted and text.strip():
@@ -336,3 +443,5 @@ def check_files(options: Options) -> None:
                     raise DataError(f"'{ratings.file}', {rater}: rating '{rating}' is not known; {hint}")
     if options.text_file:
         passages(options.text_file)
+    if options.continuation_file:
+        read_continuation(options.continuation_file)

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Literal
 
 from clinometer.data.instructions import Instructions, load_instructions, read_instructions
@@ -113,6 +114,11 @@ def read_word(text: str, *, asked: str = "", words: Sequence[str] = ()) -> Readi
     >>> [read_word(text).outcome for text in ("I'm sorry, but I can't answer that.", " … ", "It depends on you.")]
     ['refusal', 'empty', 'unusable']
     """
+    return _reading(text, asked, tuple(words))
+
+
+@lru_cache(maxsize=65_536)  # one word is answered again and again
+def _reading(text: str, asked: str, words: tuple[str, ...]) -> Reading:
     said = _plain(without_thoughts(text))
     if not _tokens(said) or _NOTHING.fullmatch(said.strip()):
         return Reading(outcome=EMPTY)
@@ -225,13 +231,18 @@ def _without_opener(said: str) -> str:
     return said
 
 
-def _words_of(said: str, asked: str, listed: Sequence[str]) -> tuple[str, ...] | None:
+def _words_of(said: str, asked: str, listed: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the words of an answer that is not a refusal; None where it cannot be told which they are."""
-    known = {" ".join(_tokens(word.lower())): word for word in listed}
-    for words in _attempts(said, asked, known):
+    for words in _attempts(said, asked, _known(listed)):
         if words and len(words) <= LONGEST_LIST:
             return words
     return None
+
+
+@cache
+def _known(listed: tuple[str, ...]) -> dict[str, str]:
+    """Return the listed words by how they read in an answer; an audit reads thousands of answers by one list."""
+    return {" ".join(_tokens(word.lower())): word for word in reversed(listed)}
 
 
 def _attempts(said: str, asked: str, known: dict[str, str]) -> Iterator[tuple[str, ...] | None]:

@@ -15,9 +15,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from clinometer.probes.kit import Floats, Ints, Label, model_rng, percent
+from clinometer.probes.kit.asking import ANSWER, DRAWN, FILL, LABEL, NEXT_WORD, Way
+from clinometer.probes.kit.drawn import count_words, failed_to_answer
+from clinometer.probes.kit.refusals import Asked, asked_of
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.sentiment_words.options import Options
-from clinometer.probes.sentiment_words.questions import ModelWords, choose_words
+from clinometer.probes.sentiment_words.questions import (
+    ANSWERS,
+    ASSOCIATION,
+    CLASSIFIED,
+    LISTED,
+    SHIFT,
+    ModelWords,
+    choose_words,
+    reviews_of,
+    stages_of,
+    templates_of,
+)
 from clinometer.stats import (
     cluster_bootstrap,
     share_interval,
@@ -44,6 +58,18 @@ class ModelAnswers:
     before: Mapping[tuple[str, str], Odds]  # template, pair -> (reviews,)
     after: Mapping[tuple[str, str], Odds]  # template, pair -> (shift words, ks, reviews)
     left_out: int  # reviews with an answer that is not a number
+    asked: Asked | None = None  # how a chat model answered, by class of reviews
+    unanswered: str = ""  # why the words of a chat model mean nothing; "": they may
+
+    @property
+    def way(self) -> Way:
+        """In which way the model was asked."""
+        return self.words.way
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The templates that the model was asked with."""
+        return tuple(dict.fromkeys([*self.probability, *(template for template, _ in self.before)]))
 
     @property
     def classes(self) -> Classes:
@@ -68,7 +94,7 @@ def labels_of(odds: Odds) -> Labels:
 def read_answers(plan: Plan, records: Records, *, shift_templates: Sequence[str]) -> ModelAnswers:
     """Read the records of the stages "association" and, unless no template is named, "shift"."""
     words = choose_words(plan, records)
-    reviews = plan.options.chosen_reviews(plan.seed)
+    reviews = reviews_of(plan)
     logprobs = _read_association(plan, records, words, len(reviews))
     place = {word: column for column, word in enumerate(words.asked)}
     tested = [place[word] for word in words.tested]
@@ -86,30 +112,32 @@ def read_answers(plan: Plan, records: Records, *, shift_templates: Sequence[str]
         complete &= ~np.isnan(array).any(axis=1)
     for odds in after.values():
         complete &= ~np.isnan(odds).any(axis=(0, 1))
+    asked, unanswered = _read_outcomes(plan, records, words.way)
     return ModelAnswers(
         words=words,
         positive=np.array([review.label == "positive" for review in reviews])[complete],
         source=np.array([review.source for review in reviews], dtype=np.str_)[complete],
-        probability={name: np.exp(array[complete][:, tested]) for name, array in logprobs.items()},
+        probability={name: np.exp(array[complete][:, tested]) for name, array in logprobs.items() if tested},
         before={key: odds[complete] for key, odds in before.items()},
         after={key: odds if complete.all() else odds[..., complete] for key, odds in after.items()},
         left_out=int((~complete).sum()),
+        asked=asked,
+        unanswered=unanswered,
     )
 
 
 def _read_association(plan: Plan, records: Records, words: ModelWords, reviews: int) -> dict[str, Floats]:
-    options: Options = plan.options
     found: dict[str, Floats] = {}
-    columns = ("tag_template", "tag_review", "got_logprobs")
-    for batch in records.batches(model=plan.model.name, stage="association", columns=columns):
+    columns = ("tag_template", "tag_review", *_GOT[words.way.name])
+    for batch in records.batches(model=plan.model.name, stage=ASSOCIATION, columns=columns):
         templates = batch["tag_template"].to_numpy()
         rows = batch["tag_review"].to_numpy()
-        logprobs = _matrix(batch["got_logprobs"], len(words.asked))
+        logprobs = _logprobs(batch, words, words.asked)
         for template in np.unique(templates):
             chosen = templates == template
             array = found.setdefault(str(template), np.full((reviews, len(words.asked)), np.nan))
             array[rows[chosen]] = logprobs[chosen]
-    return {template: found[template] for template in options.templates if template in found}
+    return {template: found[template] for template in templates_of(plan) if template in found}
 
 
 def _read_shift(
@@ -125,8 +153,8 @@ def _read_shift(
     }
     place = {word: column for column, word in enumerate(words.label_words)}
     was_asked = np.zeros(len(words.shift), dtype=np.bool_)
-    columns = ("tag_template", "tag_word", "tag_k", "tag_review", "got_logprobs")
-    for every in records.batches(model=plan.model.name, stage="shift", columns=columns):
+    columns = ("tag_template", "tag_word", "tag_k", "tag_review", *_GOT[words.way.name])
+    for every in records.batches(model=plan.model.name, stage=SHIFT, columns=columns):
         batch = every.filter(pl.col("tag_word").is_in(words.shift), pl.col("tag_template").is_in(templates))
         where = (
             _places(batch["tag_word"], words.shift),
@@ -135,7 +163,7 @@ def _read_shift(
         )
         was_asked[where[0]] = True
         template_of = _places(batch["tag_template"], tuple(templates))
-        logprobs = _matrix(batch["got_logprobs"], len(place))
+        logprobs = _logprobs(batch, words, words.label_words)
         for pair in words.pairs:
             odds = _odds(logprobs[:, [place[pair.positive], place[pair.negative]]])
             for number, template in enumerate(templates):
@@ -145,6 +173,70 @@ def _read_shift(
     if not appended:
         return (), {}
     return appended, found if was_asked.all() else {key: odds[was_asked] for key, odds in found.items()}
+
+
+# which columns of an answer are read, by the way in which it was asked for
+_GOT = {
+    FILL.name: ("got_logprobs",),
+    NEXT_WORD.name: ("got_logprobs",),
+    ANSWER.name: ("got_logprobs",),
+    DRAWN.name: ("got_texts",),
+    LABEL.name: ("got_negative", "got_neutral", "got_positive"),
+}
+_SUREST = 1e-6  # a classifier that gives a label no probability at all is taken to give it this much
+
+
+def _logprobs(batch: pl.DataFrame, words: ModelWords, asked: tuple[str, ...]) -> Floats:
+    """Return the log-probabilities of the words asked about: (answers, words)."""
+    if words.way is DRAWN:
+        return np.array([_drawn_logprobs(texts, words, asked) for texts in batch["got_texts"]]).reshape(
+            len(batch), len(asked)
+        )
+    if words.way is LABEL:
+        negative, neutral, positive = (
+            batch[name].cast(pl.Float64).fill_null(math.nan).to_numpy() for name in _GOT[LABEL.name]
+        )
+        # half of what is neutral belongs to either side; a classifier of two classes has nothing neutral
+        share = positive + np.nan_to_num(neutral) / 2
+        share = np.clip(share / (share + negative + np.nan_to_num(neutral) / 2), _SUREST, 1 - _SUREST)
+        return np.log(np.stack([share, 1 - share], axis=1))
+    return _matrix(batch["got_logprobs"], len(asked))
+
+
+def _drawn_logprobs(texts: Sequence[str], words: ModelWords, asked: tuple[str, ...]) -> list[float]:
+    """Return the logarithm of each word's share of the answers; −∞ for one that no answer gives.
+
+    The two label words of drawn answers stand for all listed words of their class: hardly any answer is one given
+    word. Half an answer is added to each, so that their odds are never infinite.
+    """
+    drawn = count_words(list(texts), words=tuple(words.listed_as))
+    shares: dict[str, float] = {}
+    for sign, name in (("positive", LISTED.positive), ("negative", LISTED.negative)):
+        rated = drawn.share({word for word in drawn.words if words.listed_as.get(word) == sign})
+        shares[name] = (0.5 + np.nan_to_num(rated) * drawn.answered) / (1 + drawn.answered)
+    given = [shares.get(word, drawn.words.get(word, 0.0)) for word in asked]
+    return [math.log(share) if share > 0 else -math.inf for share in given]
+
+
+def _read_outcomes(plan: Plan, records: Records, way: Way) -> tuple[Asked | None, str]:
+    """Return how a chat model answered, review by review, and why its words mean nothing, if they do not."""
+    stage = ASSOCIATION if way is DRAWN else ANSWERS
+    if way is not DRAWN and stage not in {each.name for each in stages_of(plan)}:
+        return None, ""
+    table = records.table(
+        model=plan.model.name, stage=stage, columns=("tag_template", "tag_review", "tag_label", "got_texts")
+    )
+    drawn = [
+        count_words(texts.to_list(), asked=template)
+        for texts, template in zip(table["got_texts"], table["tag_template"], strict=True)
+    ]
+    asked = asked_of(
+        plan.model.name,
+        drawn,
+        groups=[f"{label} reviews" for label in table["tag_label"]],
+        units=[str(number) for number in table["tag_review"]],
+    )
+    return asked, failed_to_answer(drawn) if way is DRAWN else ""
 
 
 def _odds(logprobs: Floats) -> Odds:
@@ -186,9 +278,12 @@ class SentimentCheck:
     accuracy: Mapping[
         str, Mapping[str, Finding]
     ]  # pair -> share of reviews that get their label, by class and "all"
+    unanswered: str = ""  # why the words of a chat model mean nothing
 
     def failed(self, pair: str | None) -> str:
         """Return why single words cannot be interpreted with a pair of label words; "" if they can."""
+        if self.unanswered:
+            return self.unanswered
         contrast = self.means[CONTRAST]
         if not (contrast.estimate > 0 and contrast.p < GATE_P):
             return "positive reviews do not make positive words likelier than negative reviews do"
@@ -207,9 +302,7 @@ def check_sentiment(
     answers: ModelAnswers, template: str, *, rng: np.random.Generator, draws: int
 ) -> SentimentCheck:
     """Compare the model's words and labels with the labels of the reviews."""
-    probability, classes = answers.probability[template], answers.classes
-    good, bad = (probability[:, classes == label].mean(axis=1) for label in ("positive", "negative"))
-    difference = good - bad
+    difference = _felt(answers, template)
     first, second = difference[answers.positive], difference[~answers.positive]
     means = {}
     for name, values in ((POSITIVE, first), (NEGATIVE, second)):
@@ -241,7 +334,19 @@ def check_sentiment(
             }
             for pair in answers.words.pairs
         },
+        unanswered=answers.unanswered,
     )
+
+
+def _felt(answers: ModelAnswers, template: str) -> Floats:
+    """Return how much likelier positive words, or labels, are than negative ones after each review."""
+    if answers.way is LABEL:
+        odds: Floats = answers.before[template, CLASSIFIED.name].astype(np.float64)
+        return np.tanh(odds / 2)  # P(positive) − P(negative)
+    probability, classes = answers.probability[template], answers.classes
+    good, bad = (probability[:, classes == label].mean(axis=1) for label in ("positive", "negative"))
+    difference: Floats = good - bad
+    return difference
 
 
 def review_classes(answers: ModelAnswers) -> Mapping[str, Bools]:
@@ -276,16 +381,20 @@ def check_templates(plan: Plan, answers: ModelAnswers, *, rng: np.random.Generat
     if not can_be_measured(answers):
         return {}
     checks = {}
-    for number, template in enumerate(answers.probability):
+    for number, template in enumerate(answers.templates):
         own = rng if number == 0 else model_rng(plan.seed, f"{plan.model.name}\0{template}")
         checks[template] = check_sentiment(answers, template, rng=own, draws=plan.options.draws)
     return checks
 
 
 def can_be_measured(answers: ModelAnswers) -> bool:
-    """Tell whether enough reviews of each class were answered, and every class of words has one."""
+    """Tell whether enough reviews of each class were answered, and every class of words has one.
+
+    A classifier is asked about no words.
+    """
     count = int(answers.positive.sum())
-    return min(count, len(answers.positive) - count) >= FEWEST_REVIEWS and all(answers.words.used.values())
+    words = answers.way is LABEL or all(answers.words.used.values())
+    return min(count, len(answers.positive) - count) >= FEWEST_REVIEWS and words
 
 
 def main_template(plan: Plan, records: Records) -> str:
@@ -293,14 +402,14 @@ def main_template(plan: Plan, records: Records) -> str:
 
     The shift test is made with it, so it must not depend on the answers to the shift test.
     """
-    options: Options = plan.options
-    if len(options.templates) == 1:
-        return options.templates[0]
+    templates = templates_of(plan)
+    if len(templates) == 1:
+        return templates[0]
     answers = read_answers(plan, records, shift_templates=())
     pair = next((pair.name for pair in answers.words.pairs), None)
     checks = check_templates(plan, answers, rng=model_rng(plan.seed, plan.model.name))
     passed = [template for template, check in checks.items() if not check.failed(pair)]
-    return (passed or options.templates)[0]
+    return (*passed, *templates)[0]
 
 
 def shift_templates(plan: Plan, records: Records) -> tuple[str, ...]:
@@ -308,4 +417,4 @@ def shift_templates(plan: Plan, records: Records) -> tuple[str, ...]:
     options: Options = plan.options
     if options.shift_words == "none":
         return ()
-    return options.templates if options.shift_templates else (main_template(plan, records),)
+    return templates_of(plan) if options.shift_templates else (main_template(plan, records),)

@@ -316,10 +316,22 @@ def overlap_rows(models: Sequence[ModelMeasures]) -> Iterator[Finding]:
     for model, tests in by_model.items():
         for each in tests:
             yield from _overlaps(model, [each])
-    if len(models) > 1:
-        sensed = [by_model[each.model] for each in models if each.interpretable() and by_model[each.model]]
-        for at_same_m in zip(*sensed, strict=True):
-            yield from _overlaps("all models together", at_same_m)
+    for name, alike in asked_alike(models, "all models together").items():
+        sensed = [by_model[each.model] for each in alike if each.interpretable() and by_model[each.model]]
+        for at_same_m in zip(*sensed, strict=True) if len(alike) > 1 else ():
+            yield from _overlaps(name, at_same_m)
+
+
+def asked_alike(models: Sequence[ModelMeasures], name: str) -> dict[str, list[ModelMeasures]]:
+    """Return the models by the way in which they were asked: exact and drawn probabilities are not pooled.
+
+    Where they were asked in several ways, the name says in which.
+    """
+    ways = dict.fromkeys(each.answers.way.name for each in models)
+    return {
+        name if len(ways) == 1 else f"{name} ({way})": [each for each in models if each.answers.way.name == way]
+        for way in ways
+    }
 
 
 def _overlaps(model: str, tests: Sequence[tuple[WordVerdicts, WordVerdicts]]) -> Iterator[Finding]:
@@ -376,13 +388,14 @@ def _compared(template: str, pair: str, main: WordVerdicts, other: WordVerdicts)
 
 
 def shared_rows(models: Sequence[ModelMeasures]) -> Iterator[Finding]:
-    """Yield which share of the words that any model leans on is shared by at least two models."""
+    """Yield which share of the words that any model leans on is shared by at least two that were asked alike."""
     # the shift test may be missing in a model that lacks the label words
-    by_test: dict[tuple[str, str], list[WordVerdicts]] = {}
+    by_test: dict[tuple[str, str, str], list[WordVerdicts]] = {}
     for measures in models:
         for verdicts in _neutral_verdicts(measures) if measures.interpretable() else ():
-            by_test.setdefault((verdicts.test, verdicts.at), []).append(verdicts)
-    for (test, at), every in by_test.items():
+            key = (measures.answers.way.name, verdicts.test, verdicts.at)
+            by_test.setdefault(key, []).append(verdicts)
+    for (way, test, at), every in by_test.items():
         for rule in RULES if len(every) > 1 else ():
             for name, signs in _COUNTED_SIGNS.items():
                 times = Counter(
@@ -391,6 +404,7 @@ def shared_rows(models: Sequence[ModelMeasures]) -> Iterator[Finding]:
                 shared = [word for (word, _), count in times.items() if count > 1]
                 labels: dict[str, Label] = {
                     "models": len(every),
+                    "asked": way,
                     "test": test,
                     "m_or_k": at,
                     "rule": rule,
@@ -405,6 +419,8 @@ def tuning_rows(models: Sequence[ModelMeasures], *, seed: int) -> list[Finding]:
     rows: list[Finding] = []
     # in the order of the checkpoints in the run
     for pair in sorted(pairs_of([measures.info for measures in models]), key=lambda pair: pair.after):
+        if models[pair.before].answers.way is not models[pair.after].answers.way:
+            continue  # asked as chat and as a causal model: what differs is not the training alone
         base, tuned = with_one_template(models[pair.before], models[pair.after])
         rng = model_rng(seed, f"{base.model}\0{tuned.model}")
         afterwards = {(verdicts.test, verdicts.at): verdicts for verdicts in _neutral_verdicts(tuned)}

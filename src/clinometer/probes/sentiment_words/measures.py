@@ -400,7 +400,7 @@ def measure_answers(plan: Plan, answers: ModelAnswers, *, main: str) -> ModelMea
     enough = max(draws_for(int(neutral.sum())), 20 * most)
     checks = check_templates(plan, answers, rng=rng)
     associations, chances, shifts = {}, {}, {}
-    for template in checks:
+    for template in answers.probability if checks else ():  # a classifier has no words to expect
         probability = answers.probability[template]
         shuffled = shuffled_differences(probability, positive, rng=rng, draws=enough)
         associations[template] = measure_association(

@@ -19,7 +19,7 @@ from clinometer.data.sentiment_lexicons import (
     read_neutral_file,
     vader_words,
 )
-from clinometer.probes.kit.options import Count, Draws, Listed
+from clinometer.probes.kit.options import Count, Draws, Listed, Positive
 from clinometer.types import HIDDEN, MASK
 
 LABELS: tuple[Label, ...] = ("positive", "negative", "neutral")
@@ -43,6 +43,12 @@ def _not_one(limit: int) -> int:
     if limit == 1:
         raise ValueError("expected 0 (all words) or 2 and more: one word cannot be compared with others")
     return limit
+
+
+def _enough_or_all(count: int) -> int:
+    if count and count < _FEWEST_REVIEWS:
+        raise ValueError(f"expected 0 (as of other models) or at least {_FEWEST_REVIEWS} reviews of a class")
+    return count
 
 
 Template = Annotated[str, AfterValidator(_one_mask)]
@@ -86,6 +92,12 @@ class Options:
     # at most so many of each class, drawn by the seed; 0: all
     shift_words_limit: Annotated[Count, AfterValidator(_not_one)] = 0
     draws: Draws = 1999  # of the bootstrap; tests draw more when there are many words
+    # of causal and chat models, which take many times as long; 0: as of the others
+    causal_reviews_per_class: Annotated[int, AfterValidator(_enough_or_all)] = 0
+    chat_words_per_class: Annotated[int, Field(ge=2)] = 50  # the most words of a class that a chat model is asked
+    # of a chat model, drawn for each review; where its words have probabilities, at most 5, to see it refuse
+    answers: Positive = 10
+    instructions_file: str = ""  # TOML: how chat models are asked for one word; "": the packaged instructions
 
     def __post_init__(self) -> None:
         # in rising order, so that the main m is the middle one
@@ -124,11 +136,17 @@ class Options:
         )
         return {"positive": positive, "negative": negative, "neutral": neutral}
 
-    def chosen_reviews(self, seed: int) -> tuple[Review, ...]:
-        """Return the reviews to ask about, the shortest first: neighbours then take about as long to answer."""
+    def chosen_reviews(self, seed: int, *, slow: bool = False) -> tuple[Review, ...]:
+        """Return the reviews to ask about, the shortest first: neighbours then take about as long to answer.
+
+        `slow` models are asked about fewer.
+        """
         file = self.reviews_file
         changed = Path(file).stat().st_mtime_ns if file and Path(file).is_file() else 0
-        return _chosen_reviews(file, changed, self.reviews_per_class, self.longest_review, seed)
+        per_class = self.reviews_per_class
+        if slow and self.causal_reviews_per_class:
+            per_class = min(per_class, self.causal_reviews_per_class)
+        return _chosen_reviews(file, changed, per_class, self.longest_review, seed)
 
 
 @functools.lru_cache(maxsize=4)  # each stage asks for them several times, and reading takes seconds

@@ -9,26 +9,47 @@ from typing import Any
 from clinometer.data import load_card
 from clinometer.errors import DataError
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.refusals import CAPTION as REFUSALS
+from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.sentiment_words.answers import shift_templates
-from clinometer.probes.sentiment_words.measures import measure_model
+from clinometer.probes.sentiment_words.measures import ModelMeasures, measure_model
 from clinometer.probes.sentiment_words.options import LABELS, Options
-from clinometer.probes.sentiment_words.questions import association_prompts, shift_prompts, vocabulary_question
+from clinometer.probes.sentiment_words.questions import (
+    ANSWERS,
+    ASSOCIATION,
+    VOCABULARY,
+    WAYS,
+    answer_prompts,
+    association_prompts,
+    shift_prompts,
+    stages_of,
+    vocabulary_question,
+)
 from clinometer.probes.sentiment_words.tables import FIGURES, TUNING, joint_rows, mark_interpretable, model_rows
-from clinometer.probes.sentiment_words.verdicts import headline, lean_rows, tuned_rows, verdicts
-from clinometer.probes.sentiment_words.words import CAPTIONS, general_notices, model_notices, table_2_notice
-from clinometer.types import Findings, Item, Profile
+from clinometer.probes.sentiment_words.verdicts import headline, lean_rows, table_2_notice, tuned_rows, verdicts
+from clinometer.probes.sentiment_words.words import CAPTIONS, general_notices, model_notices
+from clinometer.types import Finding, Findings, Item, Profile
 
 # the paper's, and that of LM-BFF, whose stop tells a small model what kind of word is missing
 _TEMPLATES = ("It was [MASK]", "It was [MASK].")
 _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
     # long reviews cost most of the time; the paper's own mix has a median of thirty words
-    "quick": {"reviews_per_class": 70, "longest_review": 40, "shift_words_limit": 10, "templates": _TEMPLATES},
+    "quick": {
+        "reviews_per_class": 70,
+        "longest_review": 40,
+        "shift_words_limit": 10,
+        "templates": _TEMPLATES,
+        "causal_reviews_per_class": 30,
+        "chat_words_per_class": 20,
+        "answers": 2,
+    },
     "standard": {
         "reviews_per_class": 150,
         "longest_review": 80,
         "shift_words_limit": 120,
         "templates": _TEMPLATES,
+        "causal_reviews_per_class": 100,
     },
     "paper": {"reviews_per_class": 2000},
 }
@@ -39,6 +60,7 @@ class SentimentWords:
     """Words at "review It was [MASK]" (association), and labels of "review word word … It was [MASK]" (shift)."""
 
     name: str = "sentiment_words"
+    questions_version: int = 2
     title: str = "Sentiment that the model sees in neutral words"
     question: str = (
         "Which words that people call neutral does the model expect after positive or after negative reviews, and "
@@ -48,7 +70,7 @@ class SentimentWords:
         "Apoorv Garg, Deval Srivastava, Zhiyang Xu and Lifu Huang, Identifying and Measuring Token-Level "
         "Sentiment Bias in Pre-trained Language Models with Prompts (2022)"
     )
-    capabilities: tuple[str, ...] = ("fill",)
+    capabilities: tuple[str, ...] = tuple(way.capability for way in WAYS)
     roles: tuple[Role, ...] = ()
     options: type[Options] = Options
     # the neutral words are those of MPQA if the user has added them
@@ -71,19 +93,17 @@ class SentimentWords:
         options.chosen_reviews(0)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """Return what to ask: which words the model has, then reviews as they are, then with words appended."""
-        options: Options = plan.options
-        prompts = len(options.templates) * len(options.chosen_reviews(plan.seed))
-        stages = (Stage(name="vocabulary", size=1), Stage(name="association", size=prompts))
-        # how many words are appended is known once the vocabulary has been asked
-        return stages if options.shift_words == "none" else (*stages, Stage(name="shift"))
+        """Return what to ask of a model of this kind."""
+        return stages_of(plan)
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the questions of a stage; all but the first depend on which words the model has."""
-        if stage.name == "vocabulary":
+        if stage.name == VOCABULARY:
             return iter([vocabulary_question(plan)])
-        if stage.name == "association":
+        if stage.name == ASSOCIATION:
             return association_prompts(plan, records)
+        if stage.name == ANSWERS:
+            return answer_prompts(plan)
         return shift_prompts(plan, records, templates=shift_templates(plan, records))
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
@@ -97,19 +117,36 @@ class SentimentWords:
                 rows.setdefault(table, []).extend(each)
         rows["leans"] = [row for measures in models.values() for row in lean_rows(measures)]
         rows["leans"] += tuned_rows(rows["tuning"], models)
-        concluded = tuple(verdicts(rows["leans"], models))
+        chats = [measures.answers.asked for measures in models.values() if measures.answers.asked is not None]
+        rows[REFUSALS.name] = refusal_rows(chats, seed=seed)
+        refused = refusal_verdicts(rows[REFUSALS.name], audit=self.name)
+        leans = tuple(verdicts(rows["leans"], models))
         return Findings(
             probe=self.name,
-            tables=tables_of(CAPTIONS, {table: mark_interpretable(each, models) for table, each in rows.items()}),
-            figures=(TUNING, *FIGURES) if rows["tuning"] else FIGURES,
+            tables=tables_of((*CAPTIONS, *((REFUSALS,) if chats else ())), self._marked(rows, models)),
+            figures=(
+                *((TUNING,) if rows["tuning"] else ()),
+                *FIGURES,
+                *((refusal_figure(ANSWERS),) if chats else ()),
+            ),
             notices=(
                 *general_notices(options, seed),
                 *(notice for measures in models.values() for notice in model_notices(measures)),
                 *(line for name, m in models.items() for line in table_2_notice(m, of_model[name]["table_2"])),
             ),
-            headlines=tuple(dict.fromkeys(map(headline, concluded))),  # why it cannot be told is said once
-            verdicts=concluded,
+            # why it cannot be told is said once
+            headlines=tuple(dict.fromkeys((*map(headline, leans), *filter(None, map(refusal_headline, refused))))),
+            verdicts=(*leans, *refused),
         )
+
+    def _marked(
+        self, rows: Mapping[str, list[Finding]], models: Mapping[str, ModelMeasures]
+    ) -> Mapping[str, list[Finding]]:
+        """Return the rows, each with a label that says whether it can be interpreted; a refusal always can."""
+        return {
+            table: each if table == REFUSALS.name else mark_interpretable(each, models)
+            for table, each in rows.items()
+        }
 
 
 PROBE = SentimentWords()

@@ -1,7 +1,8 @@
-"""Which words a model is asked about, and every prompt.
+"""Which words a model is asked about, and every prompt, for each kind of model.
 
-Only words that are one token of a model can be scored at the mask, so the first stage asks which ones are; the
-words of the association test follow from its answer. The shift test only appends words, so it takes any.
+Only words that are one token of a masked or causal model can be scored, so the first stage asks which ones are;
+the words of the association test follow from its answer. The shift test only appends words, so it takes any. A
+chat model may answer any word; a classifier is asked for none, but for its label.
 """
 
 from __future__ import annotations
@@ -10,11 +11,22 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from clinometer.data.reviews import Review
 from clinometer.data.sentiment_lexicons import Label, LabelledWord, load_neutral_words
-from clinometer.probes.protocol import Plan, Records
+from clinometer.probes.kit.asking import ANSWER, DRAWN, FILL, LABEL, NEXT_WORD, Way, way_of
+from clinometer.probes.kit.chat import ask_word, chosen_instructions, draws_of, phrasing_count, word_messages
+from clinometer.probes.protocol import Plan, Records, Stage
 from clinometer.probes.sentiment_words.options import LABELS, LabelPair, Options
-from clinometer.types import Fill, Item
+from clinometer.types import MASK, AnswerWord, Ask, Classify, Fill, Item, Message, ModelInfo, NextWord
+
+WAYS = (FILL, NEXT_WORD, ANSWER, DRAWN, LABEL)
+VOCABULARY, ASSOCIATION, SHIFT, ANSWERS = "vocabulary", "association", "shift", "answers"  # the stages
+OWN_LABEL = "its own label"  # the template of a classifier, which needs none
+# What stands for the two label words where none are asked for; the space keeps them apart from listed words.
+CLASSIFIED = LabelPair(positive="positive label", negative="negative label")
+LISTED = LabelPair(positive="positive words", negative="negative words")
 
 # the classes in the order in which the shift test appends their words
 _APPENDED: Mapping[str, tuple[Label, ...]] = {
@@ -35,6 +47,7 @@ class ModelWords:
     pairs: tuple[LabelPair, ...]  # those whose two words are one token each
     shift: tuple[str, ...]  # the words that the shift test appends, neutral ones first, of any number of tokens
     listed_as: Mapping[str, Label]  # the class of each listed word
+    way: Way = FILL  # in which the model is asked
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -50,6 +63,57 @@ class ModelWords:
     def asked(self) -> tuple[str, ...]:
         """Every word of an association question: the tested ones, then label words that are not among them."""
         return tuple(dict.fromkeys((*self.tested, *self.label_words)))
+
+
+def asked_in(model: ModelInfo) -> Way:
+    """Return in which way a model is asked."""
+    return way_of(model, WAYS)
+
+
+def reviews_of(plan: Plan) -> tuple[Review, ...]:
+    """Return the reviews that a model is asked about: of causal and chat models perhaps fewer."""
+    options: Options = plan.options
+    return options.chosen_reviews(plan.seed, slow=asked_in(plan.model) in (NEXT_WORD, ANSWER, DRAWN))
+
+
+def templates_of(plan: Plan) -> tuple[str, ...]:
+    """Return the templates that a model is asked with.
+
+    A causal model reads a template up to its blank, and a chat model is told to fill it: of templates that differ
+    only after the blank, the first is taken.
+    """
+    options: Options = plan.options
+    way = asked_in(plan.model)
+    if way is FILL:
+        return options.templates
+    if way is LABEL:
+        return (OWN_LABEL,)
+    return tuple({left_of(template): template for template in reversed(options.templates)}.values())[::-1]
+
+
+def left_of(template: str) -> str:
+    """Return what comes before the blank.
+
+    >>> left_of("It was [MASK].")
+    'It was'
+    """
+    return template.partition(MASK)[0].rstrip()
+
+
+def stages_of(plan: Plan) -> tuple[Stage, ...]:
+    """Return what to ask: which words the model has, then reviews as they are, then with words appended.
+
+    Of a chat model whose words have probabilities, a few answers are drawn as well: to see for which reviews it
+    refuses.
+    """
+    options: Options = plan.options
+    way, reviews = asked_in(plan.model), len(reviews_of(plan))
+    stages = [Stage(name=VOCABULARY, size=1)] if way in (FILL, NEXT_WORD) else []
+    stages.append(Stage(name=ASSOCIATION, size=len(templates_of(plan)) * reviews))
+    if way is ANSWER and "ask" in plan.model.capabilities:
+        stages.append(Stage(name=ANSWERS, size=reviews))
+    # how many words are appended is known once the vocabulary has been asked
+    return tuple(stages) if options.shift_words == "none" else (*stages, Stage(name=SHIFT))
 
 
 def candidates(options: Options, *, seed: int) -> Mapping[Label, tuple[LabelledWord, ...]]:
@@ -75,25 +139,34 @@ def candidates(options: Options, *, seed: int) -> Mapping[Label, tuple[LabelledW
 
 
 def choose_words(plan: Plan, records: Records) -> ModelWords:
-    """Return the words for the later stages, from the records of the stage "vocabulary"."""
+    """Return the words for the later stages, from the records of the stage "vocabulary" where there is one."""
     options: Options = plan.options
-    table = records.table(model=plan.model.name, stage="vocabulary", columns=("got_words", "got_logprobs"))
-    answered = zip(table["got_words"][0].to_list(), table["got_logprobs"][0].to_list(), strict=True)
-    known = {word for word, logprob in answered if logprob is not None and not math.isnan(logprob)}
+    way = asked_in(plan.model)
+    listed = candidates(options, seed=plan.seed)
+    every = {each.word for words in listed.values() for each in words}
+    most = options.words_per_class
+    if way in (FILL, NEXT_WORD):
+        table = records.table(model=plan.model.name, stage=VOCABULARY, columns=("got_words", "got_logprobs"))
+        answered = zip(table["got_words"][0].to_list(), table["got_logprobs"][0].to_list(), strict=True)
+        known = {word for word, logprob in answered if logprob is not None and not math.isnan(logprob)}
+        pairs = tuple(pair for pair in options.pairs if {pair.positive, pair.negative} <= known)
+    elif way is LABEL:
+        known, pairs = set(), (CLASSIFIED,)
+    else:
+        known, most = every, min(most, options.chat_words_per_class)
+        pairs = options.pairs if way is ANSWER else (LISTED,)
     used: dict[Label, tuple[str, ...]] = {}
     dropped: dict[Label, tuple[LabelledWord, ...]] = {}
     scorable: dict[Label, int] = {}
-    listed = candidates(options, seed=plan.seed)
     for label, words in listed.items():
         had = [each.word for each in words if each.word in known]
-        used[label] = tuple(had[: options.words_per_class])
+        used[label] = tuple(had[:most])
         scorable[label] = len(had)
         # a list with enough words is read only up to the last one that is used
-        last = len(words)
-        if len(had) >= options.words_per_class:
+        last = len(words) if way is not LABEL else 0
+        if len(had) >= most:
             last = [each.word for each in words].index(used[label][-1])
         dropped[label] = tuple(each for each in words[:last] if each.word not in known)
-    pairs = tuple(pair for pair in options.pairs if {pair.positive, pair.negative} <= known)
     return ModelWords(
         used=used,
         listed={label: len(words) for label, words in listed.items()},
@@ -102,6 +175,7 @@ def choose_words(plan: Plan, records: Records) -> ModelWords:
         pairs=pairs,
         shift=_shift_words(options, listed, seed=plan.seed) if pairs else (),
         listed_as={each.word: label for label, words in listed.items() for each in words},
+        way=way,
     )
 
 
@@ -127,7 +201,11 @@ def vocabulary_question(plan: Plan) -> Item:
     listed = [each.word for words in candidates(options, seed=plan.seed).values() for each in words]
     labels = [word for pair in options.pairs for word in (pair.positive, pair.negative)]
     words = tuple(dict.fromkeys([*listed, *labels]))
-    return Item(request=Fill(text=options.templates[0], words=words), tags={"template": options.templates[0]})
+    template = templates_of(plan)[0]
+    request: Fill | NextWord = Fill(text=template, words=words)
+    if asked_in(plan.model) is NEXT_WORD:
+        request = NextWord(text=left_of(template), words=words)
+    return Item(request=request, tags={"template": template})
 
 
 def association_prompts(plan: Plan, records: Records) -> Iterator[Item]:
@@ -135,15 +213,20 @@ def association_prompts(plan: Plan, records: Records) -> Iterator[Item]:
 
     The review is the context: if both are longer than the model's window, only the review is cut.
     """
-    options: Options = plan.options
-    words = choose_words(plan, records).asked
-    reviews = options.chosen_reviews(plan.seed)
-    for template in options.templates:
+    words = choose_words(plan, records)
+    reviews = reviews_of(plan)
+    for template in templates_of(plan):
         for number, review in enumerate(reviews):
-            yield Item(
-                request=Fill(text=template, context=review.text, words=words),
-                tags={"template": template, "review": number, "label": review.label, "source": review.source},
-            )
+            tags = {"template": template, "review": number, "label": review.label, "source": review.source}
+            yield Item(request=_request(plan, words.way, number, review, template, words.asked), tags=tags)
+
+
+def answer_prompts(plan: Plan) -> Iterator[Item]:
+    """Yield every review with the first template, for answers that are drawn: does the model refuse?"""
+    template = templates_of(plan)[0]
+    for number, review in enumerate(reviews_of(plan)):
+        request = _request(plan, DRAWN, number, review, template, ())
+        yield Item(request=request, tags={"template": template, "review": number, "label": review.label})
 
 
 def shift_prompts(plan: Plan, records: Records, *, templates: Sequence[str]) -> Iterator[Item]:
@@ -155,21 +238,69 @@ def shift_prompts(plan: Plan, records: Records, *, templates: Sequence[str]) -> 
     options: Options = plan.options
     words = choose_words(plan, records)
     label_words = words.label_words  # one object for all requests: the store then writes it once
-    reviews = options.chosen_reviews(plan.seed)
     for template in templates:
-        texts = [(word, k, appended(word, k, template)) for word in words.shift for k in options.ks]
-        for number, review in enumerate(reviews):
+        shown = "" if words.way is LABEL else template
+        texts = [(word, k, appended(word, k, shown)) for word in words.shift for k in options.ks]
+        for number, review in enumerate(reviews_of(plan)):
             for word, k, text in texts:
                 yield Item(
-                    request=Fill(text=text, context=review.text, words=label_words, normalise="words"),
+                    request=_request(plan, words.way, number, review, text, label_words, shift=True),
                     tags={"template": template, "word": word, "k": k, "review": number},
                 )
 
 
 def appended(word: str, k: int, template: str) -> str:
-    """Return the prompt with a word before it, k times.
+    """Return the prompt with a word before it, k times; only the words where there is no prompt.
 
-    >>> appended("shone", 3, "It was [MASK]")
-    'shone shone shone It was [MASK]'
+    >>> appended("shone", 3, "It was [MASK]"), appended("shone", 2, "")
+    ('shone shone shone It was [MASK]', 'shone shone')
     """
-    return " ".join([word] * k + [template])
+    return " ".join([word] * k + ([template] if template else []))
+
+
+def _request(
+    plan: Plan,
+    way: Way,
+    number: int,
+    review: Review,
+    text: str,
+    words: tuple[str, ...],
+    *,
+    shift: bool = False,
+) -> Fill | NextWord | AnswerWord | Ask | Classify:
+    """Return the question for the word at the blank of a text after a review, or for the label of both."""
+    normalise: Literal["vocabulary", "words"] = "words" if shift else "vocabulary"
+    if way is FILL:
+        return Fill(text=text, context=review.text, words=words, normalise=normalise)
+    if way is NEXT_WORD:
+        return NextWord(text=left_of(text), context=review.text, words=words, normalise=normalise)
+    context = _fitting(review.text, plan)
+    if way is LABEL:
+        return Classify(text=f"{context} {text}" if shift else context)
+    messages = _messages(plan.options, number, text, context)
+    if way is ANSWER:
+        return AnswerWord(messages=messages, words=words, normalise=normalise)
+    return ask_word(messages, n=draws_of(plan.model, plan.options.answers), seed=plan.seed)
+
+
+def _messages(options: Options, number: int, text: str, context: str) -> tuple[Message, ...]:
+    """Return the conversation; phrasings take turns over the reviews, so that none of them decides.
+
+    A review is asked about in one phrasing, before and after words are appended.
+    """
+    instructions = chosen_instructions(options.instructions_file)
+    phrasing = number % phrasing_count(text, instructions)
+    return word_messages(text, instructions=instructions, phrasing=phrasing, context=context)
+
+
+def _fitting(review: str, plan: Plan) -> str:
+    """Return the last words of a review, so many that the window holds them with what is appended.
+
+    Classifiers cut the end of a text, and there the appended words are. A word has up to two tokens on average;
+    an appended one, which may be rare, is given four.
+    """
+    if not plan.model.window:
+        return review
+    most = max(plan.model.window // 2 - 2 * max(plan.options.ks), 1)
+    words = review.split()
+    return review if len(words) <= most else " ".join(words[-most:])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.probes.kit import Floats, Ints
+from clinometer.probes.kit.asking import LABEL
 from clinometer.probes.sentiment_words.answers import (
     NEGATIVE,
     POSITIVE,
@@ -279,7 +280,7 @@ def _order(estimate: Floats, classes: Classes) -> Ints:
 
 def _vocabulary_rows(measures: ModelMeasures) -> Iterator[Finding]:
     words = measures.answers.words
-    for label in LABELS:
+    for label in LABELS if words.way is not LABEL else ():
         listed, scorable = words.listed[label], words.scorable[label]
         yield Finding(
             labels={

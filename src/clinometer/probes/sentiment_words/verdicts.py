@@ -20,17 +20,20 @@ from clinometer.probes.kit import (
     with_q,
     written,
 )
+from clinometer.probes.kit.asking import LABEL
 from clinometer.probes.sentiment_words.answers import Bools
 from clinometer.probes.sentiment_words.comparisons import at_m, published_share, with_one_template
 from clinometer.probes.sentiment_words.measures import (
     ASSOCIATION,
+    OPPOSITE,
+    PAPER,
     PAPER_AND_Q,
     ModelMeasures,
     WordScores,
     signs_by_rule,
 )
-from clinometer.stats import detectable_change, detectable_from_interval
-from clinometer.types import Finding, Verdict
+from clinometer.stats import detectable_change, detectable_from_interval, share_interval
+from clinometer.types import Finding, Notice, Verdict
 
 _QUESTIONS = 2  # primary ones of a model, corrected together
 AFTER, APPENDED, TUNED = "neutral words after reviews", "neutral words appended to reviews", "fine-tuning"
@@ -44,7 +47,9 @@ def lean_rows(measures: ModelMeasures) -> list[Finding]:
     answers, found = measures.answers, measures.main_shift
     association = measures.associations.get(measures.main_template)
     judged = (None, None) if association is None else (association.effect, association.comparable)
-    rows = [_lean_row(measures, AFTER, "", answers.words.tested, *judged)]
+    rows = []
+    if answers.way is not LABEL:  # a classifier expects no words
+        rows.append(_lean_row(measures, AFTER, "", answers.words.tested, *judged))
     if measures.options.shift_words != "none":
         scores = None if found is None else found.relative_graded
         rows.append(_lean_row(measures, APPENDED, measures.main_pair or "", answers.words.shift, scores, None))
@@ -59,7 +64,8 @@ def _lean_row(
     scores: WordScores | None,
     comparable: Bools | None,
 ) -> Finding:
-    labels: dict[str, Label] = {"model": measures.model, "aspect": aspect, "before": ""}
+    labels: dict[str, Label] = {"model": measures.model, "asked": measures.answers.way.name}
+    labels |= {"aspect": aspect, "before": ""}
     labels |= {"template": measures.main_template, "labels": pair}
     listed_as = measures.answers.words.listed_as
     places = [
@@ -92,7 +98,8 @@ def tuned_rows(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> 
         at = at_m(tuned.options.main_m)
         for row in select(rows, tuned=tuned.model, m_or_k=at, rule=PAPER_AND_Q, sign="either"):
             base, _ = with_one_template(models[str(row.labels["model"])], tuned)
-            labels: dict[str, Label] = {"model": tuned.model, "aspect": TUNED, "before": base.model}
+            labels: dict[str, Label] = {"model": tuned.model, "asked": tuned.answers.way.name}
+            labels |= {"aspect": TUNED, "before": base.model}
             labels |= {"template": base.main_template, "labels": "", "word": ""}
             labels |= {"positive": 0, "negative": 0, "of": row.n}
             for name in ("positive", "negative"):
@@ -189,3 +196,30 @@ def headline(verdict: Verdict) -> str:
         f"{signed(verdict.estimate)}{unit} ({certainty(row)}; from "
         f"{written(verdict.detectable, 3)} it would have been found four times in five){size}."
     )
+
+
+def table_2_notice(measures: ModelMeasures, rows: Sequence[Finding]) -> Iterator[Notice]:
+    """Yield by which rule the shares of the paper's Table 2 can come out, and how sure that is."""
+    if not rows or not measures.interpretable():
+        return
+    lowest = min(float(row.labels["paper_lowest"]) for row in rows)
+    highest = max(float(row.labels["paper_highest"]) for row in rows)
+    shares, fits = {}, {}
+    for rule, name in ((PAPER, "the plain sign"), (OPPOSITE, "opposite signs")):
+        chosen = select(rows, rule=rule)
+        shares[name] = sum(row.estimate for row in chosen) / len(chosen)
+        limits = share_interval(shares[name], chosen[0].n)
+        fits[name] = bool(limits.low <= highest and limits.high >= lowest)
+    outside = {name: max(lowest - share, share - highest, 0.0) for name, share in shares.items()}
+    nearer = min(outside, key=lambda name: outside[name])
+    if fits["the plain sign"] == fits["opposite signs"]:
+        judged = "both could give that" if fits[nearer] else "neither gives that"
+        judged += "" if len(set(outside.values())) == 1 else f", and {nearer} lies nearer"
+    else:
+        judged = f"only {next(name for name in fits if fits[name])} can give that"
+    called = ", ".join(f"{name} calls {percent(share, 0)}" for name, share in shares.items())
+    text = (
+        f"{measures.model}: in the paper's Table 2 the shares add up to {percent(lowest, 0)} to "
+        f"{percent(highest, 0)} of the words. Here, on average over K, {called} of {rows[0].n}: {judged}."
+    )
+    yield Notice(level="info", text=text)

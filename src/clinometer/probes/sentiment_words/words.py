@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from clinometer.probes.kit import Caption, percent, select
+from clinometer.probes.kit import Caption, percent
+from clinometer.probes.kit.asking import ANSWER, DRAWN, LABEL, NEXT_WORD
 from clinometer.probes.sentiment_words.answers import (
     FEWEST_REVIEWS,
     GATE_LEVEL,
@@ -16,11 +17,11 @@ from clinometer.probes.sentiment_words.answers import (
     labels_of,
 )
 from clinometer.probes.sentiment_words.comparisons import TOP
-from clinometer.probes.sentiment_words.measures import OPPOSITE, PAPER, PAPER_AND_Q, SHUFFLES, ModelMeasures
+from clinometer.probes.sentiment_words.measures import OPPOSITE, PAPER_AND_Q, SHUFFLES, ModelMeasures
 from clinometer.probes.sentiment_words.options import LABELS, Options
+from clinometer.probes.sentiment_words.questions import left_of
 from clinometer.probes.sentiment_words.tables import SHOWN
-from clinometer.stats import share_interval
-from clinometer.types import Finding, Notice
+from clinometer.types import Notice
 
 _NAMED = 30  # dropped words that a notice names; the table has all
 _ONE_SIDED = 0.2  # share of reviews with the rarer label, below which labels can hardly move one way
@@ -54,7 +55,8 @@ CAPTIONS = (
             "any lean? q: Benjamini–Hochberg over the two questions of a model; fine-tuning "
             "is a family of its own. "
             f"positive, negative: words of these with {PAPER_AND_Q}. detectable: the lean of a single word that "
-            f"would be found four times in five; of fine-tuning, the change. {_REVIEWS} {_INTERPRETABLE}"
+            "would be found four times in five; of fine-tuning, the change. asked: in which way; sizes of models "
+            f"that were asked in different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -349,6 +351,7 @@ def general_notices(options: Options, seed: int) -> Iterator[Notice]:
 
 def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
     """Yield what holds for one model."""
+    yield from _asked_notice(measures)
     yield from _sentiment_notices(measures)
     model, answers = measures.model, measures.answers
     if answers.left_out:
@@ -366,6 +369,24 @@ def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
     yield from _ceiling_notice(measures)
     yield from _contradiction_notice(measures)
     yield from _dropped_notice(measures)
+
+
+_HOW = {
+    NEXT_WORD: "asked for the word after '{left}'; what a template has after its blank is not read",
+    ANSWER: "told to fill the blank with one word; its words are those that its answer begins with, by their "
+    "probabilities",
+    DRAWN: "told to fill the blank with one word, {draws} times for each prompt; its words are counted, not "
+    "computed, and its labels are the positive and negative words of the lists",
+    LABEL: "asked for its own label of a review, without a prompt: only the shift test is made",
+}
+
+
+def _asked_notice(measures: ModelMeasures) -> Iterator[Notice]:
+    """Yield how a model was asked, if not for the word at a mask."""
+    answers = measures.answers
+    if answers.way in _HOW:
+        how = _HOW[answers.way].format(left=left_of(measures.main_template), draws=measures.options.answers)
+        yield _info(f"{measures.model} was {how} ({len(answers.positive) + answers.left_out} reviews).")
 
 
 def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
@@ -408,32 +429,6 @@ def _contradiction_notice(measures: ModelMeasures) -> Iterator[Notice]:
             "the strength and the change of the log-odds are both sure and have opposite "
             "signs. The strength sees only labels that change; believe the log-odds."
         )
-
-
-def table_2_notice(measures: ModelMeasures, rows: Sequence[Finding]) -> Iterator[Notice]:
-    """Yield by which rule the shares of the paper's Table 2 can come out, and how sure that is."""
-    if not rows or not measures.interpretable():
-        return
-    lowest = min(float(row.labels["paper_lowest"]) for row in rows)
-    highest = max(float(row.labels["paper_highest"]) for row in rows)
-    shares, fits = {}, {}
-    for rule, name in ((PAPER, "the plain sign"), (OPPOSITE, "opposite signs")):
-        chosen = select(rows, rule=rule)
-        shares[name] = sum(row.estimate for row in chosen) / len(chosen)
-        limits = share_interval(shares[name], chosen[0].n)
-        fits[name] = bool(limits.low <= highest and limits.high >= lowest)
-    outside = {name: max(lowest - share, share - highest, 0.0) for name, share in shares.items()}
-    nearer = min(outside, key=lambda name: outside[name])
-    if fits["the plain sign"] == fits["opposite signs"]:
-        judged = "both could give that" if fits[nearer] else "neither gives that"
-        judged += "" if len(set(outside.values())) == 1 else f", and {nearer} lies nearer"
-    else:
-        judged = f"only {next(name for name in fits if fits[name])} can give that"
-    called = ", ".join(f"{name} calls {percent(share, 0)}" for name, share in shares.items())
-    yield _info(
-        f"{measures.model}: in the paper's Table 2 the shares add up to {percent(lowest, 0)} to "
-        f"{percent(highest, 0)} of the words. Here, on average over K, {called} of {rows[0].n}: {judged}."
-    )
 
 
 def _ceiling_notice(measures: ModelMeasures) -> Iterator[Notice]:

@@ -12,7 +12,14 @@ from clinometer.metrics import emotion_profile, typicality
 from clinometer.probes.kit import Floats, Ints, model_rng
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
-from clinometer.probes.stereotypes.questions import Question, is_attribute, is_piece, is_word, prior_keys
+from clinometer.probes.stereotypes.questions import (
+    EVERYONE,
+    Question,
+    is_attribute,
+    is_piece,
+    is_word,
+    prior_keys,
+)
 
 ALL = "all"  # in the place of a category
 # Share of the words offered that the lexicon has, below which nothing is concluded: of 60 random models each with
@@ -188,9 +195,9 @@ def _with_typicality(
 ) -> pl.DataFrame:
     columns = ["tag_template", "tag_hidden", "got_words", "got_logprobs"]
     priors = records.table(model=plan.model.name, stage="prior", columns=columns)
-    keyed = kept.join(prior_keys(questions, plan.options), on="index", how="left", maintain_order="left")
+    keyed = kept.join(prior_keys(questions, plan), on="index", how="left", maintain_order="left")
     rated = keyed.join(
-        priors.explode("got_words", "got_logprobs"),
+        _means_over_groups(priors.explode("got_words", "got_logprobs")),
         left_on=["template", "hidden", "raw"],
         right_on=["tag_template", "tag_hidden", "got_words"],
         how="left",
@@ -198,6 +205,17 @@ def _with_typicality(
     )
     prior = rated["got_logprobs"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     return kept.with_columns(typicality=pl.Series(typicality(kept["logprob"].to_numpy(), prior)))
+
+
+def _means_over_groups(priors: pl.DataFrame) -> pl.DataFrame:
+    """Return the priors with one row for a word where it was asked for every group: the mean probability."""
+    of_all = pl.col("tag_hidden") == EVERYONE
+    if not len(priors.filter(of_all)):
+        return priors
+    keys = ["tag_template", "tag_hidden", "got_words"]
+    logprob = pl.col("got_logprobs").cast(pl.Float64)
+    means = priors.filter(of_all).group_by(keys, maintain_order=True).agg(logprob.exp().mean().log())
+    return pl.concat([priors.filter(~of_all).with_columns(logprob), means.select(priors.columns)])
 
 
 def _ranked(rated: pl.DataFrame) -> pl.DataFrame:

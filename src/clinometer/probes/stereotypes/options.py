@@ -23,6 +23,7 @@ from clinometer.data.stereotypes_data import (
 )
 from clinometer.errors import nearest
 from clinometer.probes.kit.options import Draws, wrong_option
+from clinometer.types import ModelInfo
 
 UpTo1000 = Annotated[int, Field(ge=1, le=1000)]
 
@@ -39,7 +40,9 @@ class Options:
     templates: Annotated[int, Field(ge=0, le=1000)] = 0  # ask only the first questions of each group; 0: all
     top_k: UpTo1000 = 200  # how many words are asked for at the blank
     posterior: Literal["vocabulary", "top-k"] = "vocabulary"  # over what the model's probability is normalised
-    prior: Literal["template", "published"] = "template"  # whose prior: each question's own, or one for all
+    # whose prior: each question with its group hidden, or one question for all; or the mean over all groups of the
+    # audit, or "people" in the place of the group, which also serve models that cannot hide a word
+    prior: Literal["template", "published", "groups", "people"] = "template"
     prior_masks: Literal["one", "tokens"] = "one"  # how many masks replace the group in the prior
     self_similarity: bool = True  # whether a group's similarity with itself is compared, too
     # ten emotions of distinct words; or as the authors' files: nine, without fear, and each spelling counts
@@ -48,6 +51,11 @@ class Options:
     profile_k: UpTo1000 = 200  # how many attributes of each question make a group's profile
     chart_groups: tuple[str, ...] = ()  # whose emotions are charted for all models; empty: those that differ most
     draws: Draws = 999  # of the bootstrap
+
+    def prior_of(self, model: ModelInfo) -> str:
+        """Return whose prior a model has: one that reads left to right cannot hide the group."""
+        hides = "fill" in model.capabilities
+        return self.prior if hides or self.prior in ("groups", "people") else "groups"
 
     @property
     def emotion_names(self) -> tuple[str, ...]:

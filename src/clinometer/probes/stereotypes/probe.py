@@ -33,7 +33,7 @@ class Stereotypes:
         "Rochelle Choenni, Ekaterina Shutova and Robert van Rooij, Stepmothers are mean and academics are "
         "pretentious: What do pretrained language models learn about you? (2021)"
     )
-    capabilities: tuple[str, ...] = ("fill",)
+    capabilities: tuple[str, ...] = ("fill", "next_word")
     roles: tuple[Role, ...] = ()
     options: type[Options] = Options
     # the human stereotypes and the full emotion lexicon may not be packaged
@@ -61,7 +61,7 @@ class Stereotypes:
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the items of a stage."""
-        return posterior_items(plan.options) if stage.name == "posterior" else prior_items(plan, records)
+        return posterior_items(plan) if stage.name == "posterior" else prior_items(plan, records)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models; the options are the same for all.

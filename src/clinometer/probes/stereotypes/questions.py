@@ -12,12 +12,15 @@ import polars as pl
 from clinometer.data.stereotypes_data import Group, HumanStereotype, match_groups
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
-from clinometer.types import HIDDEN, MASK, Fill, Item
+from clinometer.types import HIDDEN, MASK, Fill, Item, ModelInfo, NextWord
 
 GROUP = "{group}"
+EVERYONE = "{every group}"  # in the place of what is hidden: the prior is the mean over all groups
 # the authors use this one prior for every question, without a question mark
 PUBLISHED_PRIOR = f"Why are {GROUP} so {MASK}"
-CHUNK = 500  # words asked for at a time: a prior may need thousands
+NEUTRAL = {"people": "people", "country": "this country"}  # in the place of a group, where the prior is "people"
+CHUNK = 500  # words asked for at a time: a prior may need thousands …
+LARGE_CHUNK = 5000  # … and where it is asked for every group, each chunk asks all of them again
 _PIECE = "##"  # begins every token that is a piece of a word, in every model family
 _WORD = r"^\p{L}+(?:['’\-]\p{L}+)*$"
 
@@ -67,11 +70,19 @@ def _human_question(row: HumanStereotype, group: Group) -> Question:
     return Question(group=group, written=written, template=f"{before}{GROUP}{after} {MASK}?", origin="data set")
 
 
-def posterior_items(options: Options) -> Iterator[Item]:
+def word_request(model: ModelInfo, text: str, *, words: tuple[str, ...] = (), top_k: int = 0) -> Fill | NextWord:
+    """Return the question for the word at the blank; a causal model is asked what follows the text before it."""
+    if "fill" in model.capabilities:
+        return Fill(text=text, words=words, top_k=top_k)
+    return NextWord(text=text[: text.index(MASK)].rstrip(), words=words, top_k=top_k)
+
+
+def posterior_items(plan: Plan) -> Iterator[Item]:
     """Yield the questions, each asking for its most probable words."""
+    options: Options = plan.options
     for question in questions(options):
         yield Item(
-            request=Fill(text=question.text, top_k=options.top_k),
+            request=word_request(plan.model, question.text, top_k=options.top_k),
             tags={
                 "group": question.group.name,
                 "category": question.group.category,
@@ -85,41 +96,63 @@ def posterior_items(options: Options) -> Iterator[Item]:
 def prior_items(plan: Plan, records: Records) -> Iterator[Item]:
     """Yield the questions with their group hidden, each asking for the words that the model offered.
 
-    Pieces of words are left out: they are not a token after a space, so they have no prior.
+    Where the prior is the mean over groups, each question of a template is asked again for the words of all of
+    them. Pieces of words are left out: they are not a token after a space, so they have no prior.
     """
     options: Options = plan.options
+    asked = questions(options)
     answers = records.table(model=plan.model.name, stage="posterior", columns=["index", "got_words"])
     word = pl.col("got_words")
     offered = (
         answers.with_columns(pl.col("index").cast(pl.Int64))
-        .join(prior_keys(questions(options), options), on="index")
+        .join(prior_keys(asked, plan), on="index")
         .explode("got_words")
         .filter(is_attribute(word, options) & ~is_piece(word))
         .group_by("template", "hidden")
         .agg(word.unique().sort())
         .sort("template", "hidden")
     )
+    groups: dict[str, dict[str, None]] = {}
+    for question in asked:
+        if question.origin == "template":
+            groups.setdefault(question.template, {})[question.written] = None
     for template, hidden, words in offered.iter_rows():
-        text = template.replace(GROUP, f"{HIDDEN[:-1]}:{hidden}]" if hidden else HIDDEN)
-        for chunk, start in enumerate(range(0, len(words), CHUNK)):
-            yield Item(
-                request=Fill(text=text, words=tuple(words[start : start + CHUNK])),
-                tags={"template": template, "hidden": hidden, "chunk": chunk},
-            )
+        texts = [template.replace(GROUP, f"{HIDDEN[:-1]}:{hidden}]" if hidden else HIDDEN)]
+        if hidden in NEUTRAL.values():
+            texts = [template.replace(GROUP, hidden)]
+        elif hidden == EVERYONE:
+            texts = [template.replace(GROUP, group) for group in groups[template]]
+        size = CHUNK if len(texts) == 1 else LARGE_CHUNK
+        for chunk, start in enumerate(range(0, len(words), size)):
+            for text in texts:
+                yield Item(
+                    request=word_request(plan.model, text, words=tuple(words[start : start + size])),
+                    tags={"template": template, "hidden": hidden, "chunk": chunk},
+                )
 
 
-def prior_keys(asked: tuple[Question, ...], options: Options) -> pl.DataFrame:
+def prior_keys(asked: tuple[Question, ...], plan: Plan) -> pl.DataFrame:
     """Return which prior belongs to which question, by its `index`.
 
-    Questions share a prior when they have the same `template` and the same `hidden` text, whose tokens are masked
-    ("": one mask).
+    Questions share a prior when they have the same `template` and the same `hidden` text: one whose tokens are
+    masked ("": one mask), one of the `NEUTRAL` ones in the place of the group, or `EVERYONE`. A prompt of the data
+    set is asked about one group, so there a mean over groups would be its own: it has the neutral prior.
     """
-    own, tokens = options.prior == "template", options.prior_masks == "tokens"
+    options: Options = plan.options
+    prior = options.prior_of(plan.model)
+
+    def hidden(question: Question) -> str:
+        if prior in ("groups", "people"):
+            of_all = prior == "groups" and question.origin == "template"
+            return EVERYONE if of_all else NEUTRAL[question.group.kind]
+        return question.written if options.prior_masks == "tokens" else ""
+
+    published = prior == "published"
     return pl.DataFrame(
         {
             "index": range(len(asked)),
-            "template": [question.template if own else PUBLISHED_PRIOR for question in asked],
-            "hidden": [question.written if tokens else "" for question in asked],
+            "template": [PUBLISHED_PRIOR if published else question.template for question in asked],
+            "hidden": [hidden(question) for question in asked],
         },
         schema={"index": pl.Int64, "template": pl.String, "hidden": pl.String},
     )

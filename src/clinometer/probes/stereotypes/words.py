@@ -286,6 +286,7 @@ def _with_interval(row: Finding) -> str:
 def notices(answers: Sequence[ModelAnswers], human: HumanAttributes) -> Iterator[Notice]:
     """Yield what holds for all models, then for each."""
     yield _what_was_asked(answers[0])
+    yield from _other_ways(answers)
     yield from _left_out(answers[0].options)
     yield _recall_notice(answers[0], human)
     yield _lexicon_notice(answers[0])
@@ -298,12 +299,7 @@ def notices(answers: Sequence[ModelAnswers], human: HumanAttributes) -> Iterator
 
 
 def _what_was_asked(answers: ModelAnswers) -> Notice:
-    options = answers.options
-    masks = "one mask" if options.prior_masks == "one" else "as many masks as it has tokens"
-    prior = f"with its group hidden by {masks}"
-    if options.prior == "published":
-        question = PUBLISHED_PRIOR.replace(GROUP, HIDDEN)
-        prior = f"replaced by '{question}', as in the authors' code, with {masks} for the group"
+    prior = _prior_in_words(answers)
     return Notice(
         level="info",
         text=(
@@ -312,6 +308,35 @@ def _what_was_asked(answers: ModelAnswers) -> Notice:
             f"groups. The prior is each question {prior}."
         ),
     )
+
+
+def _prior_in_words(answers: ModelAnswers) -> str:
+    options = answers.options
+    prior = options.prior_of(answers.plan.model)
+    masks = "one mask" if options.prior_masks == "one" else "as many masks as it has tokens"
+    if prior == "published":
+        question = PUBLISHED_PRIOR.replace(GROUP, HIDDEN)
+        return f"replaced by '{question}', as in the authors' code, with {masks} for the group"
+    if prior == "groups":
+        return "about each of the groups, on average: what is typical is so in comparison with these groups"
+    if prior == "people":
+        return "about 'people' ('this country'): what is typical is so in comparison with people in general"
+    return f"with its group hidden by {masks}"
+
+
+def _other_ways(answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
+    """Yield how models that read left to right were asked, where others were asked another way."""
+    for each in answers:
+        if "fill" not in each.plan.model.capabilities:
+            yield Notice(
+                level="info",
+                text=(
+                    f"{each.model} reads left to right: it was asked which word comes after the text before the "
+                    "blank. It cannot hide a group, so its prior is each question "
+                    f"{_prior_in_words(each)}. To compare the typicality of a masked model with it, set "
+                    f"prior = {each.options.prior_of(each.plan.model)!r}."
+                ),
+            )
 
 
 def _left_out(options: Options) -> Iterator[Notice]:

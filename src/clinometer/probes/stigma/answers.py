@@ -23,11 +23,15 @@ from clinometer.probes.stigma.questions import (
     ATTITUDES,
     BASELINE,
     CHECKS,
+    LEFT,
     SCALE,
     SENTENCES,
     Bools,
     Roster,
+    blank_conditions,
+    blank_distances,
     chat_conditions,
+    is_rescored,
 )
 
 UNRATED = "unrated"
@@ -51,14 +55,17 @@ class OfferedWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedAnswers:
-    """The answers of one masked model, prompt by prompt."""
+    """The answers of one masked model, or of a causal one that rescored the same sentences, prompt by prompt."""
 
     plan: Plan
     roster: Roster
+    distances: tuple[str, ...]
     negative: Floats  # (templates, wordings, distances)
     baseline: Floats  # (templates, distances)
     masses: Mapping[str, Floats]  # list -> probability of its words, (templates, wordings, distances)
     words: tuple[OfferedWord, ...]  # most probable first
+    # causal: list -> probability of its words after each template's left part, (templates,); none: masked
+    left: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -130,7 +137,7 @@ class Answers:
 def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
     """Read the answers of all models; the options are the same for all."""
     ratings = plans[0].options.chosen_ratings()
-    masked = [plan for plan in plans if "fill" in plan.model.capabilities]
+    masked = [plan for plan in plans if "fill" in plan.model.capabilities or is_rescored(plan)]
     others = [plan for plan in plans if plan not in masked]
     return Answers(
         ratings=ratings,
@@ -143,19 +150,29 @@ def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Masked models
+# Masked and causal models
 
 
 def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> MaskedAnswers:
-    """Read and rate the words of one masked model."""
-    options = plan.options
-    roster = Roster(wordings=options.chosen_conditions())
+    """Read and rate the words of one masked model, or of one that rescored sentences."""
+    options, distances = plan.options, blank_distances(plan)
+    roster = Roster(wordings=blank_conditions(plan))
     columns = ("tag_template", "tag_distance", "tag_wording", "tag_group", "got_words", "got_logprobs")
-    table = records.table(model=plan.model.name, stage=ATTITUDES, columns=columns)
+    table = records.table(
+        model=plan.model.name,
+        stage=ATTITUDES,
+        columns=(*columns, "got_covered") if is_rescored(plan) else columns,
+    )
+    left: dict[str, Floats] = {}
+    if is_rescored(plan):
+        table = _scored(table)
+        before = table.filter(pl.col("tag_group") == LEFT)
+        left = _masses(_rated_words(before, ratings), len(before))
+        table = table.filter(pl.col("tag_group") != LEFT)
     places = (
         _places(table["tag_template"], options.templates),
         _places(table["tag_wording"], [each.name for each in roster.wordings]),
-        _places(table["tag_distance"], options.distances),
+        _places(table["tag_distance"], distances),
     )
     is_baseline = (table["tag_group"] == BASELINE).to_numpy()
     negative = np.array(
@@ -164,7 +181,7 @@ def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> 
             for words, logprobs in zip(table["got_words"], table["got_logprobs"], strict=True)
         ]
     )
-    shape = (len(options.templates), len(roster.wordings), len(options.distances))
+    shape = (len(options.templates), len(roster.wordings), len(distances))
 
     def arranged(values: Floats) -> Floats:
         placed = np.full(shape, np.nan)
@@ -177,10 +194,33 @@ def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> 
     return MaskedAnswers(
         plan=plan,
         roster=roster,
+        distances=distances,
         negative=arranged(negative),
         baseline=baseline,
         masses={name: arranged(mass) for name, mass in _masses(rated, len(table)).items()},
         words=_offered_words(rated.filter(~pl.Series(is_baseline)[rated["prompt"]]), int((~is_baseline).sum())),
+        left=left,
+    )
+
+
+def _scored(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the answers of a causal model with the words that were scored only, and their part of 1.
+
+    It answers with each word's share of the candidates: times what these hold after the left part, that is a part
+    of all it would say.
+    """
+    covered = table["got_covered"].cast(pl.Float64).fill_null(math.nan).to_list()
+    words, logprobs = [], []
+    for listed, given, held in zip(table["got_words"], table["got_logprobs"], covered, strict=True):
+        values = given.cast(pl.Float64).fill_null(math.nan).to_numpy()
+        # a probability that is not a number, and not merely of a word left out, is missing
+        known = ~np.isnan(values) if not np.isnan(values).all() else np.ones(len(values), dtype=np.bool_)
+        of_one = math.log(held) if held > 0 else math.nan
+        words.append(listed.filter(pl.Series(known)).to_list())
+        logprobs.append((values[known] + of_one).tolist())
+    return table.with_columns(
+        got_words=pl.Series(words, dtype=pl.List(pl.String)),
+        got_logprobs=pl.Series(logprobs, dtype=pl.List(pl.Float64)),
     )
 
 

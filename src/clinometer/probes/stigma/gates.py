@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from clinometer.metrics.attitude import ATTITUDES
 from clinometer.probes.kit import Floats, present_mean
 from clinometer.probes.stigma.answers import ChatAnswers, ClassifierOutcomes, MaskedAnswers
 
 RATED = 0.15  # masked: of the probability, on the words that are rated and relevant
 EACH_SIDE = 0.02  # masked: on the positive, and on the negative ones
+RATED_NEXT = 0.1  # causal: the same, right after the left part and of the candidates alone
 SENSED = 0.75  # classifiers: of the statements of a plain sense, of the positive and of the negative ones
 ON_SCALE = 0.5  # chat: of the answers
 
@@ -20,14 +22,16 @@ def masked_gate(answers: MaskedAnswers) -> str:
     """Return why nothing can be concluded from a masked model's words; "" where it understands the question.
 
     Random weights give rated words next to no probability. Those that by chance always offer the same few words
-    may hold much on one side, but not on both.
+    may hold much on one side, but not on both. A causal model shows it right after the left part, before its
+    candidates are normalised.
     """
-    covered = _mean(answers.coverage)
-    if not covered >= RATED:
+    masses, needed = (answers.left, RATED_NEXT) if answers.left else (answers.masses, RATED)
+    covered = _mean(np.sum([masses[name] for name in ATTITUDES], axis=0))
+    if not covered >= needed:
         held = "none" if np.isnan(covered) else f"only {covered:.2f}"
-        return f"rated words hold {held} of its probability, and it takes {RATED}"
+        return f"rated words hold {held} of its probability, and it takes {needed}"
     for side in ("positive", "negative"):
-        held_by = _mean(answers.masses[side])
+        held_by = _mean(masses[side])
         if not held_by >= EACH_SIDE:
             return f"{side} words hold only {held_by:.3f} of its probability, and it takes {EACH_SIDE}"
     return ""

@@ -190,7 +190,8 @@ def masked_attitudes(answers: Sequence[MaskedAnswers]) -> tuple[MaskedAttitudes,
         _attitudes(each, each.model, each.negative[None], each.baseline, tuned=i in tuned, gate=masked_gate(each))
         for i, each in enumerate(answers)
     ]
-    counted = [each for i, each in enumerate(answers) if i not in tuned and not found[i].gate]
+    # nor one that was asked another way: a causal model's words are those of its candidates
+    counted = [each for i, each in enumerate(answers) if i not in tuned and not found[i].gate and not each.left]
     if len(counted) < 2:
         return tuple(found)
     negative = np.stack([each.negative for each in counted])

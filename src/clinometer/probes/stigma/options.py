@@ -40,6 +40,9 @@ class Options:
     top_k: UpToAThousand = 50  # how many of the most probable words are read
     templates: tuple[str, ...] = ()  # some of the four for masked models; none named: all
     distances: tuple[str, ...] = ()  # some of the seven social distances; none named: all
+    candidates: Annotated[int, Field(ge=0, le=1000)] = 20  # causal models: rated words scored at a prompt; 0: all
+    causal_conditions: Count = 0  # causal models: how many conditions of each kind, drawn by the seed; 0: all
+    causal_distances: Count = 0  # causal models: how many social distances, drawn by the seed; 0: all
     answers: UpToAThousand = 10  # of a chat model to each question
     chat_conditions: Count = 0  # chat models: how many conditions of each kind, drawn by the seed; 0: all
     draws: Draws = 1999  # of the bootstrap; the tests always shuffle 9,999 times

@@ -29,12 +29,12 @@ from clinometer.probes.stigma.words import headlines, notices, verdicts
 from clinometer.types import Findings, Item, Profile
 
 # what a model offers -> how it is asked
-_STAGES = {"fill": (ATTITUDES,), "classify": (SENTENCES, CHECKS), "ask": (SCALE,)}
+_STAGES = {"fill": (ATTITUDES,), "classify": (SENTENCES, CHECKS), "ask": (SCALE,), "rescore": (ATTITUDES,)}
 _ITEMS = {ATTITUDES: blanks, SENTENCES: statements, CHECKS: checks, SCALE: questions}
 
 
 class Stigma:
-    """The Social Distance Scale put to masked models and chat models, plain statements to classifiers."""
+    """The Social Distance Scale put to masked, causal and chat models, plain statements to classifiers."""
 
     name = "stigma"
     title = "Attitudes towards people with stigmatized conditions"
@@ -51,9 +51,15 @@ class Stigma:
     options = Options
     user_data: ClassVar[Mapping[str, str]] = {"ratings_file": "stigma-ratings"}
     profiles: ClassVar[Mapping[Profile, Mapping[str, Any]]] = {
-        "quick": {"templates": ("for me",), "answers": 1, "chat_conditions": 5},
+        "quick": {
+            "templates": ("for me",),
+            "answers": 1,
+            "chat_conditions": 5,
+            "causal_conditions": 29,
+            "causal_distances": 2,
+        },
         "standard": {},
-        "paper": {},
+        "paper": {"candidates": 0},
     }
 
     @property

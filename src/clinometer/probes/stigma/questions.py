@@ -1,4 +1,4 @@
-"""What the stigma audit asks: blanks of masked models, statements of classifiers, questions of chat models."""
+"""What the stigma audit asks: blanks of masked and causal models, statements of classifiers, questions of chat."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from clinometer.data.stigma_data import (
 )
 from clinometer.probes.kit import Ints, Label
 from clinometer.probes.protocol import Plan
-from clinometer.types import Ask, Classify, Fill, Item, Message
+from clinometer.types import MASK, Ask, Classify, Fill, Item, Message, Rescore
 
 Bools = NDArray[np.bool_]
 Prompt = TypeVar("Prompt", SocialPrompt, BleachedPrompt, ScaleQuestion)
 
 ATTITUDES, SENTENCES, CHECKS, SCALE = "attitudes", "sentences", "checks", "scale"  # the stages
 STIGMATIZED, OTHER, BASELINE, CHECK = "stigmatized", "other", "baseline", "check"
+LEFT = "left part"  # what a causal model says there, before it has read the rest of the sentence
 
 LONGEST_ANSWER = 24  # tokens: the longest option has four or five, and a refusal shows early
 
@@ -73,11 +74,58 @@ class Roster:
         }
 
 
+def is_rescored(plan: Plan) -> bool:
+    """Tell whether a model fills blanks by rescoring whole sentences: it reads left to right."""
+    return not {"fill", "classify", "ask"} & set(plan.model.capabilities)
+
+
 def blanks(plan: Plan) -> Iterator[Item]:
-    """Yield every sentence with a blank, template by template; the baseline before the conditions."""
-    for prompt, tags, text in _sentences(plan.options.chosen_prompts().social, plan.options.chosen_conditions()):
+    """Yield every sentence with a blank, template by template; the baseline before the conditions.
+
+    Causal models are asked the same sentences, for rated words: the candidates most probable after the left part.
+    Before them comes the left part alone, which shows how much those words hold there, and on which side.
+    """
+    options, asked = plan.options, _asked_blanks(plan)
+    if not is_rescored(plan):
+        for prompt, tags, text in _sentences(asked, blank_conditions(plan)):
+            where = {"template": prompt.template, "distance": prompt.distance}
+            yield Item(request=Fill(text=text, top_k=options.top_k), tags=where | tags)
+        return
+    words = tuple(word for word, rating in options.chosen_ratings().items() if rating != "irrelevant")
+    nobody = {"group": LEFT, "category": "", "condition": "", "wording": ""}
+    for template, text in _left_parts(asked).items():
+        request = Rescore(text=text, words=words, candidates=options.candidates)
+        yield Item(request=request, tags={"template": template, "distance": ""} | nobody)
+    for prompt, tags, text in _sentences(asked, blank_conditions(plan)):
         where = {"template": prompt.template, "distance": prompt.distance}
-        yield Item(request=Fill(text=text, top_k=plan.options.top_k), tags=where | tags)
+        yield Item(request=Rescore(text=text, words=words, candidates=options.candidates), tags=where | tags)
+
+
+def _asked_blanks(plan: Plan) -> tuple[SocialPrompt, ...]:
+    distances = blank_distances(plan)
+    return tuple(each for each in plan.options.chosen_prompts().social if each.distance in distances)
+
+
+def _left_parts(prompts: Sequence[SocialPrompt]) -> dict[str, str]:
+    """Return each template up to its blank, by its name; where the event comes first, at the last distance."""
+    return {each.template: each.text[: each.text.index(MASK)] + MASK for each in prompts}
+
+
+def blank_conditions(plan: Plan) -> tuple[Condition, ...]:
+    """Return the conditions that a masked or causal model is asked about."""
+    options = plan.options
+    drawn = options.causal_conditions if is_rescored(plan) else 0
+    return sample_conditions(options.chosen_conditions(), n=drawn, seed=plan.seed)
+
+
+def blank_distances(plan: Plan) -> tuple[str, ...]:
+    """Return the social distances at which a masked or causal model is asked."""
+    every: tuple[str, ...] = plan.options.distances
+    drawn = plan.options.causal_distances if is_rescored(plan) else 0
+    if not 0 < drawn < len(every):
+        return every
+    chosen = np.random.default_rng([plan.seed, 2]).permutation(len(every))[:drawn]
+    return tuple(every[place] for place in sorted(chosen))
 
 
 def statements(plan: Plan) -> Iterator[Item]:
@@ -111,9 +159,13 @@ def stage_size(stage: str, plan: Plan) -> int:
     prompts = plan.options.chosen_prompts()
     if stage == CHECKS:
         return len(prompts.bleached) * sum(map(len, prompts.checks.values()))
-    asked = {ATTITUDES: prompts.social, SENTENCES: prompts.bleached, SCALE: prompts.questions}[stage]
-    wordings = chat_conditions(plan) if stage == SCALE else plan.options.chosen_conditions()
-    return len(asked) * (1 + len(wordings))
+    if stage == ATTITUDES:
+        asked = _asked_blanks(plan)
+        lefts = len(_left_parts(asked)) if is_rescored(plan) else 0
+        return lefts + len(asked) * (1 + len(blank_conditions(plan)))
+    if stage == SCALE:
+        return len(prompts.questions) * (1 + len(chat_conditions(plan)))
+    return len(prompts.bleached) * (1 + len(plan.options.chosen_conditions()))
 
 
 def scale_text(question: ScaleQuestion) -> str:

@@ -76,7 +76,9 @@ def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[Mask
     if judged:
         rows["condition_classes"] += _condition_classes(judged, seed=plans[0].seed)
         rows["negative_counts"] += _negative_counts(judged)
-    understood = [found for found in attitudes if not found.gate]
+    # a causal model may be asked about some conditions only: then there is nothing to correlate
+    everyone = judged[0].roster.names if judged else ()
+    understood = [found for found in attitudes if not found.gate and found.roster.names == everyone]
     if understood and judged:
         # the first are those of all models; if there are none, those of the model that the others began with
         attitude = next((found for found in understood if not found.tuned), understood[0])

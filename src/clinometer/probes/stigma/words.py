@@ -295,6 +295,7 @@ def notices(
         yield from _asked(options)
         yield _words(options, answers.ratings)
     for masked in answers.masked:
+        yield from _rescored(masked)
         yield from _coverage(masked, options)
     if answers.classifiers:
         yield _info(
@@ -360,6 +361,27 @@ def _words(options: Options, ratings: Mapping[str, str]) -> Notice:
     )
 
 
+def _rescored(answers: MaskedAnswers) -> Iterator[Notice]:
+    """Yield how a causal model was asked: its numbers are those of its candidates."""
+    if not answers.left:
+        return
+    options = answers.plan.options
+    which = "every rated word"
+    if options.candidates:
+        which = f"the {options.candidates} rated words that are most probable after its left part"
+    yield _info(
+        f"{answers.model} reads left to right: it scored each sentence as a whole with {which}. Its words are "
+        "compared with each other only: compare its difference with a masked model's, not its levels."
+    )
+    if options.causal_conditions or options.causal_distances:
+        stigmatized, other = (int(members.sum()) for members in answers.roster.members().values())
+        yield _info(
+            f"{answers.model} was asked about {stigmatized} stigmatized and {other} other conditions at "
+            f"{len(answers.distances)} social distances ({', '.join(answers.distances)}), drawn by the seed "
+            "(causal_conditions, causal_distances); the standard profile asks about all."
+        )
+
+
 def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
     coverage = answers.coverage  # (templates, wordings, distances)
     missing = int(np.isnan(coverage).sum())
@@ -381,17 +403,18 @@ def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
         yield _warning(
             f"{answers.model}: rated and relevant words hold {np.nanmean(coverage):.2f} of the probability on "
             f"average, and less than {ENOUGH} at {below.sum():,} of {coverage.size:,} prompts (most often in "
-            f"{_most_often(below, options)}). There the negative attitude covers the smaller part of what the "
+            f"{_most_often(below, options.templates, answers.distances)}). There the negative attitude covers the "
+            "smaller part of what the "
             f"model would say (in the paper the words read hold at least {ENOUGH}).{more}"
         )
 
 
-def _most_often(below: Bools, options: Options) -> str:
+def _most_often(below: Bools, templates: Sequence[str], distances: Sequence[str]) -> str:
     """Return the template and social distance with the most such prompts, and their share."""
     shares = below.mean(axis=1)  # (templates, distances)
     template, distance = np.unravel_index(int(shares.argmax()), shares.shape)
     share = shares[template, distance]
-    return f"'{options.templates[template]}', '{options.distances[distance]}': {share:.0%}"
+    return f"'{templates[template]}', '{distances[distance]}': {share:.0%}"
 
 
 def _outcomes(found: ClassifierOutcomes) -> Iterator[Notice]:

@@ -1,0 +1,1 @@
+"""What changed from a model to a checkpoint that began with it: comparison, tables, words."""
