@@ -28,7 +28,7 @@ def print_estimate(request: AuditRequest) -> None:
         requests = sum(row.requests for row in sent)
         asked, answered = sum(row.tokens_in for row in sent), sum(row.tokens_out for row in sent)
         cost = sum(row.cost for row in sent)
-        priced = f", cost at most {cost:,.2f}" if cost else ""
+        priced = f", cost at most {cost:,.4g}" if cost else ""
         print(
             f"\nto endpoints: {requests:,} requests, about {asked:,} tokens in, at most {answered:,} out{priced}"
         )

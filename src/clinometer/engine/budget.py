@@ -37,7 +37,7 @@ class Spent:
     cost: float = 0.0
 
     def __str__(self) -> str:
-        cost = f", cost {self.cost:,.2f}" if self.cost else ""
+        cost = f", cost {self.cost:,.4g}" if self.cost else ""
         return f"{self.requests:,} requests, {self.tokens:,} tokens{cost}"
 
 
