@@ -67,7 +67,7 @@ THEIRS = {
     "data": {"polars", "pyarrow", "datasets", "filelock"},
     "models": {
         "torch", "transformers", "tokenizers", "safetensors", "huggingface_hub", "numpy", "gguf", "accelerate",
-        "filelock", "jinja2", "peft", "triton",
+        "filelock", "jinja2", "peft", "triton", "openai", "httpx2", "xllamacpp", "vllm",
     },
     "probes": {"numpy", "polars", "pydantic"},
     "store": {"numpy", "pyarrow", "polars", "filelock"},
@@ -89,12 +89,17 @@ WITHOUT_TORCH = (
     "models/callable_scorer.py",
     "models/files.py",
     "models/load.py",
+    *(f"models/endpoint/{file.name}" for file in (PACKAGE / "models" / "endpoint").glob("*.py")),
     "models/__init__.py",
     "models/providers/__init__.py",
     "models/providers/adapters.py",
+    "models/providers/answers.py",
+    "models/providers/gguf.py",
     "models/providers/local.py",
+    "models/providers/openai.py",
     "models/providers/opinion_words.py",
     "models/providers/protocol.py",
+    "models/providers/vllm.py",
 )
 
 

@@ -7,6 +7,8 @@ ClinometerError
 │   ├── SettingError      a setting of a training
 │   ├── RequestError      a text that cannot be asked: no mask, two masks, too long
 │   └── ModelError        no such model, no safe weights, a missing package, a missing capability
+├── EndpointError         an endpoint does not answer, or not usefully: exit code 1, answers so far are kept
+├── StoppedError          a budget is used up, or answers are awaited: exit code 5, answers so far are kept
 └── StoreError            the run folder: exit code 1, nothing earlier was damaged
     ├── RunLockedError    another process holds the run
     ├── RecordsError      records are missing or damaged
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class ClinometerError(Exception):
@@ -56,6 +59,24 @@ class RequestError(InputError):
 
 class ModelError(InputError):
     """A model cannot be found, loaded safely, or asked what a probe needs."""
+
+
+class EndpointError(ClinometerError):
+    """A model behind an address does not answer, or not so that it can be used."""
+
+
+class StoppedError(ClinometerError):
+    """The run stopped as it was told to, before its end: by a budget, or because answers are awaited."""
+
+    exit_code = 5
+
+
+class AwaitedError(StoppedError):
+    """Answers are awaited that only the owner of a model can give; `calls` are the questions."""
+
+    def __init__(self, calls: tuple[Any, ...]) -> None:
+        super().__init__(f"{len(calls):,} questions are not answered yet")
+        self.calls = calls
 
 
 class StoreError(ClinometerError):

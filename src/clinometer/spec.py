@@ -13,6 +13,7 @@ from clinometer.limits import parse_toml, read_limited
 from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec
 
 T = TypeVar("T")
+_ANSWERS = "answers:"  # a file of answers that somebody else got
 
 
 def read_spec(path: Path) -> AuditSpec:
@@ -53,7 +54,7 @@ def dump_spec(spec: AuditSpec) -> str:
 
     values = dataclasses.asdict(spec)
     for model in [*values["models"], *(model for players in values["roles"].values() for model in players)]:
-        for optional in ("label_map", "alias", "kind"):
+        for optional in ("label_map", "alias", "kind", "base_url", "price"):
             if not model[optional]:
                 del model[optional]
     return tomli_w.dumps(values)
@@ -74,13 +75,20 @@ def with_files(spec: AuditSpec, place: Callable[[str], str]) -> AuditSpec:
 
 
 def with_folders(spec: AuditSpec, *, base: Path) -> AuditSpec:
-    """Give models that are folders, relative to `base`, their full path: a run can be resumed from anywhere."""
+    """Give models that are folders, GGUF files or files of answers, relative to `base`, their full path.
+
+    So a run can be resumed from anywhere.
+    """
 
     def placed(model: ModelSpec) -> ModelSpec:
+        if model.name.startswith(_ANSWERS):
+            file = (base / Path(model.name.removeprefix(_ANSWERS)).expanduser()).resolve()
+            return dataclasses.replace(model, name=f"{_ANSWERS}{file}", alias=model.alias or file.stem)
         folder = base / Path(model.name).expanduser()
         # a name that is enormously long or has a NUL is not a folder, and will be refused as a model
-        is_folder = len(model.name) < 4096 and "\0" not in model.name and folder.is_dir()
-        return dataclasses.replace(model, name=str(folder.resolve())) if is_folder else model
+        sane = len(model.name) < 4096 and "\0" not in model.name
+        is_here = sane and (folder.is_dir() or (model.name.lower().endswith(".gguf") and folder.is_file()))
+        return dataclasses.replace(model, name=str(folder.resolve())) if is_here else model
 
     roles = {role: tuple(map(placed, players)) for role, players in spec.roles.items()}
     return dataclasses.replace(spec, models=tuple(map(placed, spec.models)), roles=roles)

@@ -29,6 +29,9 @@ class ModelSpec:
     )  # classifiers: their label -> negative|neutral|positive
     alias: str = ""  # what the model is called in the run; "": a hub id as it is, a folder by its last part
     kind: AskedAs = ""  # how a model that continues text is asked; "": as chat where it has a chat template
+    base_url: str = ""  # where an endpoint is, without any key; "": where its provider says
+    # what an endpoint charges for a million tokens: "input", "output"; changes no answer
+    price: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,8 @@ class ModelInfo:
     # For a checkpoint that Clinometer made, from its card: "base" (weights checksum of the model it began with),
     # "method", "data", "amount", "seed". Tells which models of a run are before and after; changes no answer.
     tuning: Mapping[str, str] = field(default_factory=dict)
+    # What an endpoint said of itself when the run began: model name, fingerprint, headers. Changes no answer.
+    told: Mapping[str, str] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -230,7 +235,9 @@ Questions = Iterable[Item | Block]
 class WordAnswer:
     """Words with their natural-log probabilities; NaN for a word that was not scored (is not one token, …).
 
-    Given words keep their order; the top k come most probable first.
+    Given words keep their order; the top k come most probable first. An endpoint may tell only its most probable
+    tokens, or none: `told` is the probability of all that it told, and `draws` how many answers were counted.
+    Then NaN also stands for a word that was not among them.
     """
 
     words: tuple[str, ...]
@@ -238,14 +245,21 @@ class WordAnswer:
     # `Rescore`, `AnswerWord`: the probability, before normalising, that one of the scored words comes next. Gates
     # rest on it: normalised over a list, the words of a random model look as sure as those of any other.
     covered: float = math.nan
+    told: float = 1.0
+    draws: int = 0  # 0: probabilities as the model gives them; else shares of so many drawn words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextAnswer:
-    """Generated texts, without the prompt; `reasoning` is what the model thought aloud before each, if it did."""
+    """Generated texts, without the prompt; `reasoning` is what the model thought aloud before each, if it did.
+
+    Endpoints also say how each text ended: "stop", "length", "refusal", "content filter", "empty", "malformed" or
+    "missing".
+    """
 
     texts: tuple[str, ...]
     reasoning: tuple[str, ...] = ()  # one for each text, or none at all
+    endings: tuple[str, ...] = ()  # one for each text; none at all: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from clinometer.store import RunFolder
 from tests.report.samples import model_info, small_findings
 from tests.report.test_summary import LEAN, NONE, UNKNOWN
 
-
 SPEC = 'version = 1\nprobes = ["small"]\nmodels = [{name = "one"}]\n'
 
 

@@ -136,6 +136,8 @@ def test_column_types_do_not_depend_on_the_values(run):
         "got_words": pl.List(pl.String),
         "got_logprobs": pl.List(pl.Float32),
         "got_covered": pl.Float64,
+        "got_told": pl.Float64,
+        "got_draws": pl.Int64,
     }
 
 
@@ -311,7 +313,7 @@ def test_items_of_different_parts_may_differ_in_tags(run):
         "tags",
         *["tag"] * 3,
         *["ask"] * 7,
-        *["got"] * 3,
+        *["got"] * 5,
     ]
 
 

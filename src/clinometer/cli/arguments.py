@@ -23,6 +23,21 @@ CacheOption = Annotated[
 ExecutorOption = Annotated[
     str, typer.Option(help="What runs the batches: local, or an executor of an installed package.")
 ]
+ConcurrencyOption = Annotated[
+    int, typer.Option(min=1, max=1024, help="Calls to an endpoint at a time; fewer while it says it is busy.")
+]
+MaxRequestsOption = Annotated[
+    int, typer.Option(min=0, help="Stop before this command sends more requests to endpoints; 0: no limit.")
+]
+MaxTokensOption = Annotated[
+    int, typer.Option(min=0, help="Stop before this command may use more tokens of endpoints; 0: no limit.")
+]
+MaxCostOption = Annotated[
+    float, typer.Option(min=0, help="Stop before this command may cost more, by --price; 0: no limit.")
+]
+AcceptMissingOption = Annotated[
+    bool, typer.Option("--accept-missing", help="answers:FILE: conclude without the answers that are not there.")
+]
 SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
 LearningRateOption = Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")]
 AuditOption = Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")]

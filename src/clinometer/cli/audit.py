@@ -8,10 +8,15 @@ from typing import Annotated
 import typer
 
 from clinometer.cli.arguments import (
+    AcceptMissingOption,
     BatchTokensOption,
     CacheOption,
+    ConcurrencyOption,
     DeviceOption,
     ExecutorOption,
+    MaxCostOption,
+    MaxRequestsOption,
+    MaxTokensOption,
     QuietOption,
     TrustOption,
 )
@@ -103,6 +108,21 @@ def audit(
         ),
     ] = None,
     trust_remote_code: TrustOption = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Where openai:NAME is, such as http://127.0.0.1:8080/v1. The key is read from the environment: "
+            "CLINOMETER_API_KEY, for OpenAI itself OPENAI_API_KEY.",
+            show_default=False,
+        ),
+    ] = None,
+    price: Annotated[
+        str | None,
+        typer.Option(
+            help="What openai:NAME charges for a million tokens: INPUT/OUTPUT, such as 0.15/0.60.",
+            show_default=False,
+        ),
+    ] = None,
     spec: Annotated[
         Path | None, typer.Option(help="A TOML spec instead of the options above.", show_default=False)
     ] = None,
@@ -114,6 +134,18 @@ def audit(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    concurrency: ConcurrencyOption = 8,
+    max_requests: MaxRequestsOption = 0,
+    max_tokens: MaxTokensOption = 0,
+    max_cost: MaxCostOption = 0.0,
+    accept_missing: AcceptMissingOption = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print how many requests and tokens each audit needs, and stop; sends and writes nothing.",
+        ),
+    ] = False,
     quiet: QuietOption = False,
     json: JsonOption = None,
     markdown: MarkdownOption = None,
@@ -128,19 +160,23 @@ def audit(
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
         "--groups": groups,
         "--scorer": scorer, "--encoder": encoder, "--as": as_, "--label-map": label_map,
+        "--base-url": base_url, "--price": price,
     }  # fmt: skip
-    both = [name for name, value in described.items() if value not in (None, [])]
+    # the answers of a model that only its owner can call belong to the spec that asked for them
+    written = [name for name in model or [] if spec is not None and "answers:" in name]
+    both = [name for name, value in described.items() if value not in (None, [], written)]
     if spec is not None and both:
         raise SpecError(f"--spec replaces the other options; leave out {', '.join(both)}, or put it into {spec}")
 
     # imported here, so that `clinometer --help` does not wait for them
-    from clinometer.cli.spec_options import require_trust, spec_from_options
+    from clinometer.cli.spec_options import require_trust, spec_from_options, with_answers
+    from clinometer.engine import Limits
     from clinometer.spec import read_spec
     from clinometer.workflows import AuditRequest, Execution, run_audit
     from clinometer.workflows.specs import default_models, new_run_folder, with_groups
 
     if spec is not None:
-        wanted = read_spec(spec)
+        wanted = with_answers(read_spec(spec), written)
         require_trust(wanted, trust_remote_code or [])
     else:
         wanted = spec_from_options(
@@ -161,12 +197,27 @@ def audit(
             roles={"scorer": scorer, "encoder": [encoder] if encoder else None},
             label_maps=label_map or [],
             trusted=trust_remote_code or [],
+            endpoint={"base_url": base_url, "price": price},
             ways=as_ or [],
         )
         wanted = with_groups(wanted, groups) if groups else wanted
 
     place = out if out is not None else new_run_folder(wanted)
-    execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
+    limits = Limits(requests=max_requests, tokens=max_tokens, cost=max_cost)
+    execution = Execution(
+        device=device,
+        batch_tokens=batch_tokens,
+        cache=cache,
+        executor=executor,
+        concurrency=concurrency,
+        limits=limits,
+        accept_missing=accept_missing,
+    )
     request = AuditRequest(spec=wanted, folder=place, execution=execution)
+    if dry_run:
+        from clinometer.cli.estimate import print_estimate
+
+        print_estimate(request)
+        return
     run = finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)
     settle(run, outcome)

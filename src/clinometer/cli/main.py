@@ -15,6 +15,7 @@ from clinometer.cli.audit import audit
 from clinometer.cli.data import data
 from clinometer.cli.listings import models, probes
 from clinometer.cli.mitigate import mitigate
+from clinometer.cli.questions import questions
 from clinometer.cli.runs import report, resume, verify
 from clinometer.cli.shift import shift
 from clinometer.cli.terminal import clean_libraries, show
@@ -30,7 +31,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command(cls=SeveralSettings)(audit)
-for command in (resume, verify, report, models, probes):
+for command in (resume, verify, report, questions, models, probes):
     app.command()(command)
 app.command(cls=SeveralValues)(tune)
 app.command(cls=SeveralValues)(shift)

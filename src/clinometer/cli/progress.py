@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from clinometer.cli.terminal import show
+from clinometer.errors import EndpointError, StoppedError
 from clinometer.plain import visible
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> 
         show(error=True)
         show(f"clinometer: stopped; {again}", error=True)
         raise typer.Exit(130) from None
+    except (EndpointError, StoppedError) as error:
+        if not place.exists():
+            raise
+        raise type(error)(
+            f"{error}; what was answered is kept, continue with: clinometer resume {place}"
+        ) from None
     print_run(run)
     return run
 
@@ -106,14 +113,14 @@ class _Lines:
             done = self._done + self._fresh
             if self._total:
                 left = (self._total - done) / rate if rate else 0.0
-                show(f"{self._label}: {done:,}/{self._total:,}, {_rate(rate)}, {_duration(left)} left", error=True)
+                show(f"{self._label}: {done:,}/{self._total:,}, {_rate(rate)}, {duration(left)} left", error=True)
             else:
                 show(f"{self._label}: {done:,}, {_rate(rate)}", error=True)
 
     def end(self) -> None:
         seconds = time.monotonic() - self._start
         if self._fresh:
-            show(f"{self._label}: done, {self._fresh:,} {self._did} in {_duration(seconds)}", error=True)
+            show(f"{self._label}: done, {self._fresh:,} {self._did} in {duration(seconds)}", error=True)
 
     def note(self, text: str) -> None:
         show(text, error=True)
@@ -167,10 +174,10 @@ def _rate(per_second: float) -> str:
     return f"{per_second:,.1f}/s" if per_second >= 1 or not per_second else f"{1 / per_second:,.1f} s each"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Write a duration.
 
-    >>> _duration(3.2), _duration(75), _duration(7300)
+    >>> duration(3.2), duration(75), duration(7300)
     ('3 s', '1 min 15 s', '2 h 1 min')
     """
     whole = round(seconds)

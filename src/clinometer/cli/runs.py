@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinometer.cli.arguments import (
+    AcceptMissingOption,
     BatchTokensOption,
     CacheOption,
+    ConcurrencyOption,
     DeviceOption,
     ExecutorOption,
+    MaxCostOption,
+    MaxRequestsOption,
+    MaxTokensOption,
     QuietOption,
     RunArgument,
     TrustOption,
@@ -38,6 +43,18 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            help="The address of the run's endpoint, again: only then your key is sent to a server elsewhere.",
+            show_default=False,
+        ),
+    ] = None,
+    concurrency: ConcurrencyOption = 8,
+    max_requests: MaxRequestsOption = 0,
+    max_tokens: MaxTokensOption = 0,
+    max_cost: MaxCostOption = 0.0,
+    accept_missing: AcceptMissingOption = False,
     trust_remote_code: TrustOption = None,
     accept_code_change: Annotated[
         bool,
@@ -48,9 +65,22 @@ def resume(
     quiet: QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
+    from clinometer.engine import Limits
+    from clinometer.models.endpoint.address import trust
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
-    execution = Execution(device=device, batch_tokens=batch_tokens, cache=cache, executor=executor)
+    if base_url is not None:
+        trust(base_url)
+    limits = Limits(requests=max_requests, tokens=max_tokens, cost=max_cost)
+    execution = Execution(
+        device=device,
+        batch_tokens=batch_tokens,
+        cache=cache,
+        executor=executor,
+        concurrency=concurrency,
+        limits=limits,
+        accept_missing=accept_missing,
+    )
     request = ResumeRequest(
         run=_opened(run),
         execution=execution,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from clinometer.errors import SpecError, nearest
 from clinometer.limits import parse_toml
-from clinometer.types import AuditSpec, Dtype, ModelSpec
+from clinometer.models.endpoint.address import trust
+from clinometer.spec import with_folders
+from clinometer.types import AskedAs, AuditSpec, Dtype, ModelSpec
+
+ADDRESSED = ("openai:",)  # how the names of models behind an address begin
 
 
 def spec_from_options(
@@ -23,11 +29,13 @@ def spec_from_options(
     roles: Mapping[str, Sequence[str] | None],
     label_maps: Sequence[str],
     trusted: Sequence[str],
+    endpoint: Mapping[str, str | None] | None = None,
     ways: Sequence[str] = (),
 ) -> AuditSpec:
     """Return the spec that the options describe; `shortcuts` are options of audits that have their own flag.
 
-    `ways` say how models are asked: "chat", or NAME=chat for one of several.
+    `endpoint` has what is said of models behind an address: their base_url and price. `ways` say how models are
+    asked: "chat", or NAME=chat for one of several.
     """
     from clinometer.workflows.specs import asked_as, describe_audit
 
@@ -38,6 +46,13 @@ def spec_from_options(
         if name not in everyone:
             raise SpecError(f"--trust-remote-code {name}: not a model of this audit; {nearest(name, everyone)}")
     maps = parse_label_maps(label_maps, everyone)
+    addressed = [name for _, name in aliases.values() if name.startswith(ADDRESSED)]
+    endpoint = endpoint or {}
+    if any(endpoint.values()) and not addressed:
+        raise SpecError("--base-url and --price are for models behind an address; name one, such as openai:NAME")
+    base_url, price = endpoint.get("base_url") or "", parse_price(endpoint.get("price") or "")
+    if base_url:  # before it is written anywhere: it might carry a key
+        base_url = trust(base_url).url
 
     def described(text: str) -> ModelSpec:
         alias, name = aliases[text]
@@ -47,6 +62,8 @@ def spec_from_options(
             trust_remote_code=(alias or name) in trusted,
             label_map=maps.get(alias or name, {}),
             alias=alias,
+            base_url=base_url if name in addressed else "",
+            price=price if name in addressed else {},
         )
 
     described_audit = describe_audit(
@@ -87,6 +104,34 @@ def parse_alias(given: str) -> tuple[str, tuple[str, str]]:
     if not alias.strip() or not name or not alias.isprintable() or len(alias) > 60:
         raise SpecError(f"{given!r}: expected NAME=MODEL, with a name of 1 to 60 printable characters")
     return given, (alias.strip(), name)
+
+
+def with_answers(spec: AuditSpec, written: Sequence[str]) -> AuditSpec:
+    """Return the spec with files of answers in place of its models, asked in the way that the spec says."""
+    if not written:
+        return spec
+    kind: AskedAs = next((model.kind for model in spec.models), "")
+    named = [parse_alias(each)[1] for each in written]
+    models = tuple(ModelSpec(name=name, alias=alias, kind=kind) for alias, name in named)
+    return with_folders(replace(spec, models=models), base=Path.cwd())
+
+
+def parse_price(text: str) -> dict[str, float]:
+    """Read INPUT/OUTPUT, the prices of a million tokens.
+
+    >>> parse_price("0.15/0.60")
+    {'input': 0.15, 'output': 0.6}
+    """
+    if not text:
+        return {}
+    given, slash, made = text.partition("/")
+    try:
+        prices = {"input": float(given), "output": float(made)}
+    except ValueError:
+        prices = {}
+    if not slash or not all(0 <= value < math.inf for value in prices.values()) or not prices:
+        raise SpecError(f"--price {text!r}: expected INPUT/OUTPUT for a million tokens, such as 0.15/0.60")
+    return prices
 
 
 def parse_settings(

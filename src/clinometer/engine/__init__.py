@@ -1,6 +1,7 @@
 """Runs the requests of a probe on a model. Only this room knows devices, workers and batch sizes."""
 
 from clinometer.engine.batching import WINDOW, default_budget
+from clinometer.engine.budget import Budget, Limits
 from clinometer.engine.cache import AnswerCache
 from clinometer.engine.executor import Answered, Batch, Executor, ExecutorFactory, LocalExecutor, get_executor
 from clinometer.engine.identity import KEY_VERSION, RequestIdentity
@@ -13,9 +14,11 @@ __all__ = [
     "AnswerCache",
     "Answered",
     "Batch",
+    "Budget",
     "Checked",
     "Executor",
     "ExecutorFactory",
+    "Limits",
     "LocalExecutor",
     "Progress",
     "RequestIdentity",

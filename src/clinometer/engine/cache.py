@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from clinometer.errors import StoreError
 from clinometer.models.protocols import ANSWERS
 from clinometer.types import Answer, Request
 
+Source = Mapping[str, str | int]
 _CHECK_BYTES = 8
 _LOOKUPS_AT_ONCE = 500  # SQLite's limit on the number of `?` in one statement is 999 in old builds
 
@@ -36,8 +38,12 @@ class AnswerCache:
 
     def look_up(self, keyed: Mapping[bytes, Request]) -> dict[bytes, Answer]:
         """Return the known answers to these requests, by key."""
+        return {key: answer for key, (answer, _) in self.look_up_with_source(keyed).items()}
+
+    def look_up_with_source(self, keyed: Mapping[bytes, Request]) -> dict[bytes, tuple[Answer, Source]]:
+        """Return the known answers to these requests, by key, and what an endpoint said of itself with each."""
         keys = list(keyed)
-        found: dict[bytes, Answer] = {}
+        found: dict[bytes, tuple[Answer, Source]] = {}
         try:
             for start in range(0, len(keys), _LOOKUPS_AT_ONCE):
                 some = keys[start : start + _LOOKUPS_AT_ONCE]
@@ -51,9 +57,12 @@ class AnswerCache:
             ) from None
         return found
 
-    def add(self, keys: Sequence[bytes], answers: Iterable[Answer]) -> None:
+    def add(
+        self, keys: Sequence[bytes], answers: Iterable[Answer], *, sources: Iterable[Source] | None = None
+    ) -> None:
         """Remember answers."""
-        rows = [(key, _encode(answer)) for key, answer in zip(keys, answers, strict=True)]
+        given = itertools.repeat({}) if sources is None else sources
+        rows = [(key, _encode(answer, source)) for key, answer, source in zip(keys, answers, given, strict=False)]
         try:
             with self._db:
                 self._db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", rows)
@@ -65,18 +74,20 @@ class AnswerCache:
         self._db.close()
 
 
-def _encode(answer: Answer) -> bytes:
+def _encode(answer: Answer, source: Source) -> bytes:
     # by position: the request tells the class; exact floats and NaN survive Python's json
-    text = json.dumps([getattr(answer, field.name) for field in dataclasses.fields(answer)]).encode()
+    values = [getattr(answer, field.name) for field in dataclasses.fields(answer)]
+    text = json.dumps([*values, dict(source)] if source else values).encode()
     return _checksum(text) + text
 
 
-def _decode(text: bytes, cls: type[Any]) -> Answer:
+def _decode(text: bytes, cls: type[Any]) -> tuple[Answer, Source]:
     values = [tuple(value) if isinstance(value, list) else value for value in json.loads(text)]
+    source: Source = values.pop() if isinstance(values[-1], dict) else {}  # type: ignore[assignment]
     names = [field.name for field in dataclasses.fields(cls)]
-    # an older release may have known fewer fields; those it lacked have their defaults
+    # an older release may have known fewer fields: those added since have defaults
     answer: Answer = cls(**dict(zip(names, values, strict=False)))
-    return answer
+    return answer, source
 
 
 def _checksum(text: bytes) -> bytes:

@@ -31,6 +31,7 @@ class RequestIdentity:
     """
 
     def __init__(self, info: ModelInfo, *, version: int = KEY_VERSION) -> None:
+        self.told = info.told  # what an endpoint said it is; not part of the key, but a change is reported
         fields: list[Any] = [info.weights, info.tokenizer, info.dtype, info.code, sorted(info.settings.items())]
         if version > 1:
             fields.insert(0, version)

@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from clinometer.engine.asking import Asked, EndpointStage, Source, identity_of
 from clinometer.engine.batching import WINDOW, plan_batches
 from clinometer.engine.cache import AnswerCache
 from clinometer.engine.executor import Batch, Executor
 from clinometer.engine.identity import RequestIdentity
+from clinometer.engine.journal import Journal
 from clinometer.engine.progress import Progress
 from clinometer.errors import RecordsError
-from clinometer.models.protocols import ANSWERS, Model
+from clinometer.models.endpoint.model import run_in_loop
+from clinometer.models.endpoint.sending import CONCURRENCY, Free, Meter, Pace, Patience, Sender
+from clinometer.models.protocols import ANSWERS, CanSend, Model
 from clinometer.store import Done, RecordWriter, Row, RunFolder, StageKey, digest_of_tags
 from clinometer.types import Answer, Item, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A loaded model, the executor of its batches, and how many padded tokens a batch may hold."""
+    """A loaded model, the executor of its batches, and how many padded tokens a batch may hold.
+
+    A model behind an address has no batches: it has a pace, and a meter that counts what is spent.
+    """
 
     model: Model
     executor: Executor
     batch_tokens: int
+    pace: Pace = field(default_factory=lambda: Pace(CONCURRENCY))
+    meter: Meter = field(default_factory=Free)
+    patience: Patience = field(default_factory=Patience)
+
+    @property
+    def where(self) -> str:
+        """What to call an endpoint when it fails."""
+        return str(getattr(self.model, "where", self.model.info.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +75,12 @@ class _Window:
 
     def rows(self, keys: Sequence[bytes], answers: Iterable[Answer]) -> list[Row]:
         """Return a row for every item that asks one of these requests."""
-        rows = []
-        for key, answer in zip(keys, answers, strict=True):
-            for at in (self.places[key], *self.again.get(key, ())):
-                rows.append(Row(self.first + at, key, self.items[at], answer))
-        return rows
+        return [row for key, answer in zip(keys, answers, strict=True) for row in self.rows_of(key, answer, {})]
+
+    def rows_of(self, key: bytes, answer: Answer, source: Source) -> list[Row]:
+        """Return a row for every item that asks this request."""
+        places = (self.places[key], *self.again.get(key, ()))
+        return [Row(self.first + at, key, self.items[at], answer, source) for at in places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +137,23 @@ def run_stage(
     computes.
     """
     with run.writer(key, by=by) as writer:
-        recorder = _Recorder(writer, progress)
+        recorder = _Recorder(writer, progress, Journal(run.stage_folder(key), run=run.path))
         windows = _incomplete(_windows(items, identity, done), run=run, key=key, recorder=recorder)
-        if cache is None:
+        first = next(windows, None)
+        wanted = itertools.chain([] if first is None else [first], windows)
+        if first is None:
+            recorder.journal.replace({})  # all of it is recorded
+        elif cache is not None:
+            for window in wanted:
+                # one window at a time: what the next one finds in the cache must not depend on the device's speed
+                _complete_with_cache(window, cache, worker=worker, recorder=recorder, told=identity.told)
+        elif isinstance(worker().model, CanSend):
+            _ask_endpoint(wanted, worker(), recorder=recorder)
+        else:
             # one stream: a device gets the first batches of a window before it has finished the window before
-            asked = (batch for window in windows for batch in _planned(window, worker()))
+            asked = (batch for window in wanted for batch in _planned(window, worker()))
             for batch, answers in _answered(asked, worker):
                 recorder.record(batch.window, batch.keys, answers)
-        else:
-            for window in windows:
-                # one window at a time: what the next one finds in the cache must not depend on the device's speed
-                _complete_with_cache(window, cache, worker=worker, recorder=recorder)
     if recorder.seen < done.size:
         raise RecordsError(
             f"{key}: {done.size:,} answers are recorded, but {recorder.seen:,} questions are asked: records were "
@@ -144,6 +167,7 @@ class _Recorder:
 
     writer: RecordWriter
     progress: Progress
+    journal: Journal
     seen: int = 0  # items of the stage so far
 
     def record(self, window: _Window, keys: Sequence[bytes], answers: Iterable[Answer]) -> None:
@@ -217,13 +241,20 @@ def _answered(
 
 
 def _complete_with_cache(
-    window: _Window, cache: AnswerCache, *, worker: Callable[[], Worker], recorder: _Recorder
+    window: _Window, cache: AnswerCache, *, worker: Callable[[], Worker], recorder: _Recorder, told: Source
 ) -> None:
-    known = cache.look_up({key: window.items[at].request for key, at in window.places.items()})
+    known = cache.look_up_with_source({key: window.items[at].request for key, at in window.places.items()})
     found = [key for key in window.missing if key in known]
-    recorder.record(window, found, [known[key] for key in found])
+    rows = [row for key in found for row in window.rows_of(key, *known[key])]
+    recorder.writer.append(rows)
+    recorder.progress.advance(len(rows))
+    for other in sorted({identity_of(known[key][1]) for key in found} - {identity_of(told), ""}):
+        now = identity_of(told)
+        recorder.progress.note(f"the cache has answers of an endpoint that said it was {other}; now it says {now}")
     if len(found) == len(window.missing):
         return
+    if isinstance(worker().model, CanSend):
+        return _ask_endpoint([window], worker(), cache=cache, known=known.keys(), recorder=recorder)
     fresh: dict[bytes, Answer] = {}
     for batch, answers in _answered(_planned(window, worker(), known=known.keys()), worker):
         recorder.record(window, batch.keys, answers)
@@ -231,3 +262,44 @@ def _complete_with_cache(
     # records first: if a crash left the cache ahead of them, the resumed batches would differ
     recorder.writer.flush()
     cache.add(list(fresh), fresh.values())
+
+
+def _ask_endpoint(
+    windows: Iterable[_Window],
+    worker: Worker,
+    *,
+    recorder: _Recorder,
+    cache: AnswerCache | None = None,
+    known: Set[bytes] = frozenset(),
+) -> None:
+    """Ask a model behind an address: call by call, each reply kept as it arrives."""
+    model = worker.model
+    assert isinstance(model, CanSend)
+
+    def wanted() -> Iterator[Asked]:
+        for window in windows:
+            for key, at in window.places.items():
+                if key in window.missing and key not in known:
+                    count = 1 + len(window.again.get(key, ()))
+                    yield Asked(key, window.items[at].request, count, functools.partial(window.rows_of, key))
+
+    def learn(fresh: Mapping[bytes, tuple[Answer, Source]]) -> None:
+        if cache is not None:
+            cache.add(
+                list(fresh), [answer for answer, _ in fresh.values()], sources=[told for _, told in fresh.values()]
+            )
+
+    stage = EndpointStage(
+        model=model,
+        sender=Sender(model, worker.where, worker.pace, worker.patience, worker.meter),
+        journal=recorder.journal,
+        writer=recorder.writer,
+        progress=recorder.progress,
+        learn=learn if cache is not None else None,
+        who=worker.model.info.told,
+    )
+    try:
+        run_in_loop(stage.ask(wanted()))
+    finally:
+        if stage.sender.resent:
+            recorder.progress.note(f"{stage.sender.resent:,} calls were sent again")

@@ -10,9 +10,13 @@ from typing import Any, final
 
 from clinometer.errors import ModelError, reason
 from clinometer.models.protocols import Model
+from clinometer.models.providers.answers import AnswerFiles
+from clinometer.models.providers.gguf import GgufFiles
 from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
+from clinometer.models.providers.openai import OpenAIEndpoints
 from clinometer.models.providers.opinion_words import OpinionWordScorers
 from clinometer.models.providers.protocol import CanIdentify, CanInspect, Provider
+from clinometer.models.providers.vllm import VllmModels
 from clinometer.plugins import MODELS
 from clinometer.types import ModelSpec
 
@@ -30,6 +34,11 @@ __all__ = [
 
 logger = logging.getLogger("clinometer")
 
+# in the order in which they are asked; each claims names of its own
+_OURS: tuple[Provider, ...] = (
+    OpinionWordScorers(), BuiltInModels(), OpenAIEndpoints(), GgufFiles(), AnswerFiles(), VllmModels(),
+)  # fmt: skip
+
 
 @final
 class Providers:
@@ -43,7 +52,7 @@ class Providers:
     """
 
     def __init__(self, *first: Provider) -> None:
-        self._first = (*first, OpinionWordScorers(), BuiltInModels())
+        self._first = (*first, *_OURS)
 
     def of(self, name: str) -> Provider:
         """Return the provider that opens models of that name."""

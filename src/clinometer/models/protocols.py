@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from clinometer.errors import RequestError
 from clinometer.types import (
@@ -54,6 +55,58 @@ class CanLaunch(Protocol):
 
     def launch(self, batch: Sequence[Request]) -> Callable[[], Sequence[Answer]]:
         """Begin a batch; the function that is returned waits for its answers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One message to an endpoint. A request is one call, or several where the endpoint gives one answer a call."""
+
+    path: str  # "/chat/completions" or "/completions"
+    body: Mapping[str, Any]  # plain JSON
+    reads: Literal["texts", "words", "score"]  # what of the answer is kept
+    words: tuple[str, ...] = ()  # of the most probable tokens, those that are kept; none: all
+    span: tuple[int, int] = (0, 0)  # where in a prompt that is scored the word is that is asked about
+    tokens: int = 0  # the most that it can cost: those of the prompt, estimated, and those of the answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What came back on one call, as plain JSON, and what the endpoint said of itself."""
+
+    content: Mapping[str, Any]
+    source: Mapping[str, str | int] = field(default_factory=dict)
+
+
+@runtime_checkable
+class CanSend(Protocol):
+    """Models behind an address: a request is sent as calls, many at once, and each reply is kept as it arrives.
+
+    What is recorded is a pure function of request and replies, so replies can come from a journal or a file.
+    """
+
+    @property
+    def unique_ids(self) -> bool:
+        """Whether every reply has an id of its own, so that one that comes twice is noticed."""
+        ...
+
+    def calls(self, request: Request, replies: Sequence[Reply] = ()) -> Sequence[Call]:
+        """Return what is sent for a request, as far as it is known from the replies to its first calls.
+
+        The same calls each time; when there is a reply to each, the request is answered.
+        """
+        ...
+
+    async def send(self, call: Call) -> Reply:
+        """Send a call once; raise one of `models.endpoint.faults` where no answer came that can be used."""
+        ...
+
+    def read(self, request: Request, replies: Sequence[Reply]) -> Answer:
+        """Make the answer of the replies to the calls of a request, in their order."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections; called in the event loop in which calls were sent."""
         ...
 
 

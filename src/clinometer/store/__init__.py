@@ -1,6 +1,6 @@
 """The run folder on disk: what was asked, answered and concluded, with checksums, ready to resume."""
 
-from clinometer.store.atomic import write_atomically
+from clinometer.store.atomic import explain_os_errors, make_folder, write_atomically
 from clinometer.store.creation import refuse_occupied
 from clinometer.store.documents import FORMAT, INPUTS, PLACES
 from clinometer.store.empty import empty_records
@@ -30,7 +30,9 @@ __all__ = [
     "compare_findings",
     "digest_of_tags",
     "empty_records",
+    "explain_os_errors",
     "findings_digest",
+    "make_folder",
     "refuse_occupied",
     "table_frame",
     "write_atomically",

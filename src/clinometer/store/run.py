@@ -324,6 +324,10 @@ class RunFolder:
             compact(self._intact(key), stage=key, run=self.path, run_id=self.run_id)
             self._parts.forget()
 
+    def stage_folder(self, key: StageKey) -> Path:
+        """Return where the records of a stage are, or will be."""
+        return self._folder(key)
+
     def column_names(self, key: StageKey) -> list[str]:
         """Return the columns of a stage's records in the order of `table`; raises as `table` does."""
         return _ordered(dict.fromkeys(name for part in self._intact(key) for name in part.column_names()))
@@ -331,7 +335,7 @@ class RunFolder:
     def table(
         self, key: StageKey, *, columns: Sequence[str] | None = None, indices: Iterable[int] | None = None
     ) -> pl.DataFrame:
-        """Return the records of a stage by index: the columns `index`, `key`, `tag_*`, `ask_*`, `got_*`, or some.
+        """Return the records of a stage by index: `index`, `key`, `tag_*`, `ask_*`, `got_*`, `from_*`, or some.
 
         With `indices`, only those rows are kept in memory; an index that is not recorded has no row. A missing tag
         is null. If an index was recorded twice, the later record counts. Raises RecordsError when a part is
@@ -450,8 +454,8 @@ def _without(values: Mapping[str, Any], left_out: str) -> dict[str, Any]:
 
 
 def _ordered(names: Iterable[str]) -> list[str]:
-    """Sort columns: place, tags, question, answer."""
-    groups = ("index", "key", TAGS, "tag_", "ask_", "got_")
+    """Sort columns: place, tags, question, answer, who gave it."""
+    groups = ("index", "key", TAGS, "tag_", "ask_", "got_", "from_")
     return sorted(names, key=lambda name: next(i for i, group in enumerate(groups) if name.startswith(group)))
 
 

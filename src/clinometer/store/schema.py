@@ -13,8 +13,8 @@ import functools
 import itertools
 import types
 import typing
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -33,12 +33,16 @@ _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.boo
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One answered request: its place in the stage, its key, the question and the answer."""
+    """One answered request: its place in the stage, its key, the question and the answer.
+
+    `source` is what an endpoint said of itself with the answer, what it counted, and how often it was asked.
+    """
 
     index: int
     key: bytes  # 16 bytes
     item: Item
     answer: Answer
+    source: Mapping[str, str | int] = field(default_factory=dict)
 
 
 def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
@@ -57,6 +61,12 @@ def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
     kind = _only_type(requests)
     columns["ask_kind"] = pa.repeat(pa.scalar(kind.__name__, pa.string()), len(rows))
     columns |= _fields("ask", kind, requests) | _fields("got", _only_type(answers), answers)
+    sources = [row.source for row in rows]
+    for name in dict.fromkeys(itertools.chain.from_iterable(sources)):
+        values = [source.get(name) for source in sources]
+        columns[f"from_{column_name(name, what='source')}"] = _column(
+            f"from_{name}", values, _tag_type(name, values)
+        )
     return pa.RecordBatch.from_pydict(columns)
 
 

@@ -20,8 +20,8 @@ from clinometer.engine import (
     run_stage,
 )
 from clinometer.engine.provenance import describe_machine, describe_session, with_time
-from clinometer.errors import InputError
-from clinometer.models.protocols import Model
+from clinometer.errors import AwaitedError, InputError
+from clinometer.models.protocols import Call, Model
 from clinometer.probes.protocol import Plan, Probe, Stage, questions_version
 from clinometer.questions import items_of
 from clinometer.results import Run
@@ -30,6 +30,7 @@ from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied
 from clinometer.types import AuditSpec, Findings, Item, ModelInfo
 from clinometer.workflows.checks import (
     FirstQuestions,
+    check_addresses,
     check_capabilities,
     check_place,
     check_roles,
@@ -137,6 +138,7 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     spec = with_places(spec_of(run), run, given=request.places)
     probes = probes_of(spec, given=request.probes)
     check_spec(spec, probes)
+    check_addresses(spec)
     for name, probe in probes.items():
         if older := other_questions(run, probe):
             raise InputError(f"{name} was {older}; complete the run with that release, or start a new one")
@@ -162,6 +164,7 @@ class _Chain:
     probe: Probe
     plan: Plan
     stages: deque[Stage]
+    waits: bool = False  # for answers that only the owner of the model can give
 
     @property
     def answering(self) -> ModelInfo:
@@ -191,6 +194,7 @@ class _Completion:
             for plan in plans[name]
         ]
         concluded: dict[str, Findings] = {}
+        awaited: dict[str, list[Call]] = {}
         # a cache would hand the answers of changed code to other runs, under the identity of the old
         cache = AnswerCache(cache_folder) if cache_folder and not self.pool.accepts_code_change else None
         try:
@@ -198,15 +202,21 @@ class _Completion:
                 for name, probe in self.probes.items():
                     if name not in concluded and not any(c.stages for c in chains if c.probe.name == name):
                         concluded[name] = self._conclude(probe, plans[name])
-                waiting = [chain for chain in chains if chain.stages]
+                waiting = [chain for chain in chains if chain.stages and not chain.waits]
                 if not waiting:
+                    self.pool.finish_written(awaited, self.run, self.progress)
                     self.run.seal(probes=self.probes, stages=stages_of(self.probes, plans))
                     return tuple(concluded[name] for name in self.probes)
                 label = self._next_model(waiting)
                 for chain in waiting:
-                    while chain.stages and chain.answering.name == label:
-                        self._ask(chain.probe, chain.plan, chain.stages[0], cache)
-                        chain.stages.popleft()
+                    while chain.stages and not chain.waits and chain.answering.name == label:
+                        try:
+                            self._ask(chain.probe, chain.plan, chain.stages[0], cache)
+                        except AwaitedError as error:
+                            awaited.setdefault(label, []).extend(error.calls)
+                            chain.waits = True
+                        else:
+                            chain.stages.popleft()
         finally:
             if cache is not None:
                 cache.close()
@@ -236,7 +246,7 @@ class _Completion:
             done=done,
             identity=RequestIdentity(answering, version=self.run.key_version),
             worker=lambda: self.pool.worker(answering),
-            cache=cache,
+            cache=cache if answering.family != "answers" else None,  # a file answers faster, and may change
             progress=self.progress,
             by=self._session,
         )

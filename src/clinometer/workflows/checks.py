@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import polars as pl
 
 from clinometer.engine import WINDOW, Progress
 from clinometer.errors import InputError, ModelError, SpecError
+from clinometer.models.endpoint.address import Address
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan, Probe, Stage
@@ -30,11 +32,15 @@ def check_spec(spec: AuditSpec, probes: Mapping[str, Probe]) -> None:
         raise SpecError("the list of models is empty; name at least one, such as builtin:masked")
     if spec.seed < 0:
         raise SpecError(f"seed = {spec.seed} is not valid; expected a whole number, 0 or more")
-    models = [(model.name, model.dtype, model.kind) for model in spec.models]
+    models = [(model.name, model.dtype, f"{model.kind} {model.base_url}") for model in spec.models]
     for kind, names in (("probe", [(name, "", "") for name in spec.probes]), ("model", models)):
         (repeated, count), *_ = collections.Counter(names).most_common(1)
         if count > 1:
             raise SpecError(f"{kind} {repeated[0]!r} is named twice; name it once")
+    for model in all_models(spec):
+        for name, value in model.price.items():
+            if name not in ("input", "output") or not 0 <= value < math.inf:
+                raise SpecError(f"price of {model.name}: {name} = {value} is not valid; expected input and output")
     for probe in probes.values():
         probe.check(probe_options(probe, spec))
     (label, count), *_ = collections.Counter(labels_of(all_models(spec))).most_common(1)
@@ -44,6 +50,17 @@ def check_spec(spec: AuditSpec, probes: Mapping[str, Probe]) -> None:
         if name not in probes:
             get_probe(name)
             raise SpecError(f"there are options for {name!r}, which this audit does not run; add it to the probes")
+
+
+def check_addresses(spec: AuditSpec) -> None:
+    """Raise ModelError for an address elsewhere that only the folder of a run names: it may come from anybody."""
+    for model in all_models(spec):
+        address = Address.of(model.base_url)
+        if model.base_url and not (address.is_here or address.is_openai or address.is_named):
+            raise ModelError(
+                f"this run asks {model.name} at {address.url}, and a run may come from anybody; if that is your "
+                f"endpoint, say so with --base-url {address.url}"
+            )
 
 
 def check_place(folder: Path) -> None:
@@ -114,7 +131,7 @@ class FirstQuestions:
         for name, probe in self._probes.items():
             if fits(probe, info):
                 plan = Plan(options=probe_options(probe, self._spec), seed=self._spec.seed, model=info)
-                items = items_of(probe.questions(probe.stages(plan)[0], plan, _NoRecords()))
+                items = items_of(probe.questions(probe.stages(plan)[0], plan, NoRecords()))
                 window = list(itertools.islice(items, WINDOW))
                 model.cost([item.request for item in window])
                 self._kept += len(window)
@@ -128,11 +145,13 @@ class FirstQuestions:
         return self._made.pop((probe.name, plan.model.name), None)
 
 
-class _NoRecords:
+class NoRecords:
     """Before the first answer: the first stage of a probe depends on none."""
 
     def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Refuse."""
         raise LookupError(f"the first stage asked for the records of {stage!r}")
 
     def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """Refuse."""
         raise LookupError(f"the first stage asked for the records of {stage!r}")

@@ -21,6 +21,7 @@ from clinometer.probes.protocol import Plan, Probe, questions_version
 from clinometer.spec import build, parse_spec, with_files
 from clinometer.store import INPUTS, RunFolder, StageKey, empty_records
 from clinometer.types import AuditSpec, Findings, ModelInfo, ModelSpec, Notice
+from clinometer.workflows.endpoint_notices import endpoint_notices
 
 
 def probe_options(probe: Probe, spec: AuditSpec) -> Any:
@@ -112,7 +113,8 @@ def players_of(spec: AuditSpec, infos: Sequence[ModelInfo]) -> dict[str, tuple[M
 
 
 def _identity(model: ModelSpec) -> str:
-    return repr((model.name, model.dtype, model.trust_remote_code, sorted(model.label_map.items()), model.kind))
+    labels = sorted(model.label_map.items())
+    return repr((model.name, model.dtype, model.trust_remote_code, labels, model.kind, model.base_url))
 
 
 def with_roles(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:
@@ -214,6 +216,7 @@ def conclude(probe: Probe, plans: Sequence[Plan], run: RunFolder) -> Findings:
         named = ", ".join(f"{info.name} ({info.kind})" for info in others)
         text = f"Not asked here: {named}. This audit asks models that offer {' or '.join(probe.capabilities)}."
         notices = (*notices, Notice(level="info", text=text))
+    notices = (*notices, *endpoint_notices(probe, plans, run))
     return replace(found, notices=notices, release=__version__)
 
 

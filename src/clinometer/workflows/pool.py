@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from clinometer.engine import ExecutorFactory, Worker, default_budget, get_executor
-from clinometer.errors import ModelError, SpecError, nearest
+from clinometer.engine import Budget, ExecutorFactory, Limits, Progress, Worker, default_budget, get_executor
+from clinometer.errors import ModelError, SpecError, StoppedError, nearest
+from clinometer.models.endpoint.model import EndpointModel
+from clinometer.models.endpoint.sending import CONCURRENCY, Free, Pace, Patience
+from clinometer.models.endpoint.written import question_id, save_questions
 from clinometer.models.load import Providers, check_model, identity_of, inspect_model, load_model, weight_bytes
-from clinometer.models.protocols import Model
+from clinometer.models.protocols import Call, Model
+from clinometer.models.providers.answers import AnswersModel
 from clinometer.models.providers.protocol import GivenModels
+from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelInfo
 from clinometer.workflows.plans import all_models, labels_of
 
 # Loaded models are kept for later stages while their weights together are no larger than this: small ones all,
 # large ones one at a time.
 KEPT_BYTES = 4 * 2**30
+QUESTIONS = "questions.jsonl"  # in the run folder: what only the owner of a model can answer
+_SHOWN = 10  # lines of a file of answers that are named
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 _MUST_STAY = {
@@ -38,6 +45,10 @@ class Execution:
     batch_tokens: int = 0  # padded tokens in one batch; 0 chooses by device
     cache: Path | None = None  # a folder of answers shared between runs
     executor: str | ExecutorFactory = "local"  # who runs the batches: a registered name, or your own
+    concurrency: int = CONCURRENCY  # calls to an endpoint at a time, at most
+    limits: Limits = field(default_factory=Limits)  # what may be spent on endpoints
+    accept_missing: bool = False  # conclude without answers that a file of answers does not have
+    patience: Patience = field(default_factory=Patience)  # how long is waited for one
 
 
 class ModelPool:
@@ -72,6 +83,8 @@ class ModelPool:
                 raise SpecError(f"{name!r} is not a model of this run; {nearest(name, known)}")
         self._loaded: dict[str, Model] = {}  # the longest unused first
         self._workers: dict[str, Worker] = {}
+        self.budget = Budget(execution.limits)
+        self._explored: set[str] = set()  # endpoints whose first requests are counted
 
     def check_sources(self) -> None:
         """Fail on a model that does not exist before the first one is loaded."""
@@ -117,13 +130,45 @@ class ModelPool:
             if self.accepts_code_change and expected.code != model.info.code:
                 self.accepted[label] = f"{expected.code} → {model.info.code}"
             expected = replace(expected, code=model.info.code) if label in self.accepted else expected
-            _require_same(expected, {field: getattr(model.info, field) for field in _MUST_STAY})
+            _require_same(expected, {name: getattr(model.info, name) for name in _MUST_STAY})
             if model.info.settings.keys() != expected.settings.keys():
                 raise _changed("settings", label)
             tokens = self._execution.batch_tokens or default_budget(self._execution.device)
             executor = self._factory(model, spec=self._specs[label], device=self._execution.device)
-            self._workers[label] = Worker(model=model, executor=executor, batch_tokens=tokens)
+            pace = Pace(self._execution.concurrency)
+            meter = self.budget.meter(self._specs[label].price) if isinstance(model, EndpointModel) else Free()
+            self._workers[label] = Worker(
+                model=model,
+                executor=executor,
+                batch_tokens=tokens,
+                pace=pace,
+                meter=meter,
+                patience=self._execution.patience,
+            )
         return self._workers[label]
+
+    def finish_written(self, awaited: Mapping[str, Sequence[Call]], run: RunFolder, progress: Progress) -> None:
+        """Say what is wrong with files of answers; where some are missing, write the questions and stop."""
+        (run.path / QUESTIONS).unlink(missing_ok=True)  # those of an earlier time
+        for label, model in self._loaded.items():
+            if not isinstance(model, AnswersModel):
+                continue
+            answers = model.answers
+            for wrong in answers.wrong[:_SHOWN]:
+                progress.note(f"{model.file.name}: {wrong}")
+            if len(answers.wrong) > _SHOWN:
+                progress.note(f"{model.file.name}: {len(answers.wrong) - _SHOWN:,} more lines cannot be used")
+            others = [] if awaited.get(label) else answers.not_among(_recorded_ids(run, label))
+            if others:
+                progress.note(f"{model.file.name}: {len(others):,} answers not asked for, such as {others[0]}")
+            if calls := awaited.get(label):
+                distinct = {question_id(call): call for call in calls}
+                place = run.path / QUESTIONS
+                save_questions(place, distinct.values(), form=answers.form)
+                raise StoppedError(
+                    f"{len(distinct):,} answers are missing in {model.file}; the questions are in {place}: add "
+                    "their answers to the file"
+                )
 
     def _require_trust(self, label: str) -> None:
         spec = self._specs[label]
@@ -146,7 +191,14 @@ class ModelPool:
         return self._opened(label)
 
     def _opened(self, label: str) -> Model:
-        return load_model(self._specs[label], device=self._execution.device, providers=self._providers)
+        model = load_model(self._specs[label], device=self._execution.device, providers=self._providers)
+        if isinstance(model, AnswersModel):
+            model.accepts_missing = self._execution.accept_missing
+        if isinstance(model, EndpointModel) and label not in self._explored:
+            self._explored.add(label)
+            meter = self.budget.meter(self._specs[label].price)
+            meter.charge(requests=model.offer.requests, tokens=model.offer.tokens)
+        return model
 
     def _let_go(self, room: int) -> None:
         """Drop models, the longest unused first, until the rest is no larger than the room."""
@@ -156,19 +208,29 @@ class ModelPool:
             self._workers.pop(label, None)
 
 
+def _recorded_ids(run: RunFolder, label: str) -> set[str]:
+    """Return the ids of the recorded answers of a model; those of one request are joined by a bar."""
+    found: set[str] = set()
+    for key in run.stages():
+        if key.model == label and "from_id" in run.column_names(key):
+            for ids in run.table(key, columns=["from_id"])["from_id"].drop_nulls():
+                found |= set(str(ids).split(" | "))
+    return found
+
+
 def _require_same(expected: ModelInfo, found: Mapping[str, Any]) -> None:
     """Raise ModelError for the first of these fields of a model that is not as in models.json.
 
     Of the settings only those are compared that were found: the others are not known before the model is loaded.
     """
-    for field in _MUST_STAY:
-        if field not in found:
+    for name in _MUST_STAY:
+        if name not in found:
             continue
-        began_with = getattr(expected, field)
-        if field == "settings":
-            began_with = {name: began_with.get(name) for name in found[field]}
-        if began_with != found[field]:
-            raise _changed(field, expected.name)
+        began_with = getattr(expected, name)
+        if name == "settings":
+            began_with = {key: began_with.get(key) for key in found[name]}
+        if began_with != found[name]:
+            raise _changed(name, expected.name)
 
 
 def _changed(field: str, label: str) -> ModelError:

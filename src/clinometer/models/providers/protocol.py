@@ -41,6 +41,15 @@ class Provider(Protocol):
 
 
 @runtime_checkable
+class CanPlan(Protocol):
+    """Providers whose models are elsewhere: what would be asked of one can be seen before anything is sent."""
+
+    def planned(self, spec: ModelSpec) -> Model:
+        """Return the model as most of its kind are, without a connection."""
+        ...
+
+
+@runtime_checkable
 class CanInspect(Protocol):
     """Providers whose models can be described, and can measure requests, before their weights are loaded.
 

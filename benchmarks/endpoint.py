@@ -1,0 +1,190 @@
+"""Answers per second from an endpoint: our engine against a bare asynchronous loop, and memory over many answers.
+
+    python benchmarks/endpoint.py llama [--requests 96] [--slots 16] [--tokens 16]
+    python benchmarks/endpoint.py memory [--requests 100000]
+    python benchmarks/endpoint.py costs
+
+`llama` starts llama.cpp's server with the weights of builtin:chat and asks it the same kind of questions in turn,
+three times each way: with OpenAI's client in a loop that keeps as many calls in the air as there are slots and
+throws the answers away, and with our engine, which journals, counts and records.
+
+`memory` asks a server that answers at once, in a process of its own, and prints our resident memory on the way.
+`costs` prints the table of docs/endpoints.md: what each audit asks of an endpoint; it sends nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the servers of the tests
+
+from clinometer.engine import LocalExecutor, RequestIdentity, Silent, Worker, run_stage
+from clinometer.models.endpoint.model import EndpointModel
+from clinometer.models.endpoint.sending import Pace
+from clinometer.models.load import load_model
+from clinometer.store import RunFolder, StageKey
+from clinometer.types import Ask, AskedAs, Item, Message, ModelSpec, Profile
+from clinometer.workflows import AuditRequest
+from clinometer.workflows.estimate import estimate_audit
+from clinometer.workflows.specs import describe_audit
+
+KEY = StageKey(probe="benchmark", model="m", stage="s")
+SERVER = """
+import sys, time
+from tests.endpoint_server import Endpoint, serve_endpoint
+with serve_endpoint(Endpoint(remembers=False)) as endpoint:
+    print(endpoint.url, flush=True)
+    sys.stdin.read()
+"""
+
+
+def items(count: int, tokens: int, offset: int = 0) -> Iterator[Item]:
+    """Yield short questions, all different."""
+    for number in range(offset, offset + count):
+        message = Message(role="user", content=f"Tell me something about the number {number}.")
+        yield Item(request=Ask(messages=(message,), max_new_tokens=tokens), tags={"number": number})
+
+
+def ours(model: EndpointModel, asked: Iterator[Item], *, concurrency: int, progress: Silent) -> float:
+    """Return the seconds that the engine takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunFolder.create(Path(folder) / "run", spec="", provenance={}, models=[])
+        worker = Worker(model=model, executor=LocalExecutor(model), batch_tokens=1, pace=Pace(concurrency))
+        began = time.perf_counter()
+        run_stage(
+            asked,
+            run=run,
+            key=KEY,
+            done=run.done(KEY),
+            identity=RequestIdentity(model.info),
+            worker=lambda: worker,
+            cache=None,
+            progress=progress,
+        )
+        return time.perf_counter() - began
+
+
+def bare(model: EndpointModel, url: str, asked: Iterator[Item], *, concurrency: int) -> float:
+    """Return the seconds that a plain loop takes for the same calls."""
+    import openai
+
+    bodies = [dict(call.body) for item in asked for call in model.calls(item.request)]
+
+    async def ask() -> float:
+        client = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
+        turn = asyncio.Semaphore(concurrency)
+
+        async def one(body: dict[str, object]) -> None:
+            async with turn:
+                extra = {name: body.pop(name) for name in ("top_k", "min_p") if name in body}
+                await client.chat.completions.create(**body, extra_body=extra)  # type: ignore[call-overload]
+
+        began = time.perf_counter()
+        await asyncio.gather(*(one(body) for body in bodies))
+        return time.perf_counter() - began
+
+    return asyncio.run(ask())
+
+
+def compare(requests: int, slots: int, tokens: int) -> None:
+    """Print answers per second both ways, in turns, so that a busy machine slows both."""
+    from tests.llama_server import llama_server
+
+    with llama_server(slots=slots, threads=os.cpu_count() or 1) as url:
+        model = load_model(ModelSpec(name="openai:smollm2", base_url=url))
+        assert isinstance(model, EndpointModel)
+        rates: dict[str, list[float]] = {"bare loop": [], "engine": []}
+        for turn in range(3):
+            for way in rates if turn % 2 else reversed(list(rates)):
+                offset = requests * (2 * turn + (way == "engine"))
+                asked = items(requests, tokens, offset)
+                took = (
+                    ours(model, asked, concurrency=slots, progress=Silent())
+                    if way == "engine"
+                    else bare(model, url, asked, concurrency=slots)
+                )
+                rates[way].append(requests / took)
+        for way, found in rates.items():
+            each = ", ".join(f"{rate:.2f}" for rate in found)
+            print(f"{way:<10} {statistics.median(found):7.2f} answers/s  ({each})")
+        medians = {way: statistics.median(found) for way, found in rates.items()}
+        print(f"engine / bare loop: {medians['engine'] / medians['bare loop']:.3f}")
+
+
+class Watched(Silent):
+    """Prints the resident memory of this process every ten thousand answers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.began = time.perf_counter()
+
+    def advance(self, count: int) -> None:
+        """Count."""
+        self.count += count
+        if self.count % 10_000 == 0:
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+            rate = self.count / (time.perf_counter() - self.began)
+            print(
+                f"{self.count:>8,} answers  {pages * os.sysconf('SC_PAGE_SIZE') / 2**20:6.0f} MiB  {rate:,.0f}/s",
+                flush=True,
+            )
+
+
+def memory(requests: int) -> None:
+    """Print memory while many answers arrive."""
+    here = Path(__file__).parents[1]
+    process = subprocess.Popen([sys.executable, "-c", SERVER], cwd=here, stdin=-1, stdout=-1, text=True)
+    assert process.stdout is not None
+    try:
+        model = load_model(ModelSpec(name="openai:m", base_url=process.stdout.readline().strip()))
+        assert isinstance(model, EndpointModel)
+        took = ours(model, items(requests, 8), concurrency=32, progress=Watched())
+        print(f"{requests:,} answers in {took:.0f} s: {requests / took:,.0f}/s")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def costs() -> None:
+    """Print requests and tokens of every audit, way of asking and profile, as Markdown."""
+    print("| asked as | audit | profile | requests | tokens in | tokens out, at most |\n|---|---|---|---|---|---|")
+    kinds: tuple[AskedAs, ...] = ("chat", "causal")
+    profiles: tuple[Profile, ...] = ("quick", "standard", "paper")
+    for kind, profile in itertools.product(kinds, profiles):
+        model = ModelSpec(name="openai:m", base_url="http://127.0.0.1:9/v1", kind=kind)
+        planned = describe_audit(
+            [model], probes=None, profile=profile, seed=0, options={}, roles={}, where="costs"
+        )
+        for row in estimate_audit(AuditRequest(spec=planned.spec, folder=Path("never"))):
+            tokens = f"{row.tokens_in:,} | {row.tokens_out:,}" if row.tokens_in else "later | later"
+            print(f"| {kind} | {row.audit}, {row.stage} | {profile} | {row.requests:,} | {tokens} |")
+
+
+def main() -> None:
+    """Run one of them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["llama", "memory", "costs"])
+    parser.add_argument("--requests", type=int, default=0)
+    parser.add_argument("--slots", type=int, default=16)
+    parser.add_argument("--tokens", type=int, default=16)
+    given = parser.parse_args()
+    if given.what == "llama":
+        compare(given.requests or 96, given.slots, given.tokens)
+    elif given.what == "memory":
+        memory(given.requests or 100_000)
+    else:
+        costs()
+
+
+if __name__ == "__main__":
+    main()

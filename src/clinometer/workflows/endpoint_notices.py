@@ -1,0 +1,91 @@
+"""What endpoints did that a reader must know before believing a number, read from the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from clinometer.probes.protocol import Plan, Probe
+from clinometer.store import RunFolder, StageKey
+from clinometer.types import Notice
+
+_WHO = ("from_model", "from_fingerprint", "from_headers")
+_ODD = {
+    "length": "cut off at the limit of tokens",
+    "refusal": "refused",
+    "content filter": "stopped by a content filter",
+    "empty": "empty",
+    "malformed": "unreadable after several attempts",
+    "missing": "missing",
+}
+
+
+def endpoint_notices(probe: Probe, plans: Sequence[Plan], run: RunFolder) -> tuple[Notice, ...]:
+    """Return what is to be said of the endpoints that an audit asked, from their records."""
+    return tuple(notice for plan in plans for notice in _of_plan(probe, plan, run))
+
+
+def _of_plan(probe: Probe, plan: Plan, run: RunFolder) -> Iterator[Notice]:
+    if not plan.model.told:  # only an endpoint says who it is
+        return
+    name = plan.model.name
+    for stage in probe.stages(plan):
+        if stage.by:
+            continue
+        key = StageKey(probe=probe.name, model=name, stage=stage.name)
+        present = set(run.column_names(key))
+        columns = [column for column in (*_WHO, "got_endings", "got_told", "got_draws") if column in present]
+        if not columns:
+            continue
+        table = run.table(key, columns=columns)
+        yield from _who(name, table)
+        if "got_endings" in columns:
+            yield from _endings(name, stage.name, table["got_endings"])
+        if "got_told" in columns:
+            yield from _told(name, stage.name, table)
+
+
+def _who(name: str, table: pl.DataFrame) -> Iterator[Notice]:
+    """Report an endpoint that said it was one model, then another."""
+    columns = [column for column in _WHO if column in table.columns]
+    if not columns:
+        return
+    line = pl.concat_str([pl.col(column).fill_null("") for column in columns], separator=", ")
+    said = (
+        table.select(line.alias("who"))["who"]
+        .value_counts(sort=True)
+        .filter(pl.col("who").str.strip_chars(", ") != "")
+    )
+    if len(said) > 1:
+        told = "; ".join(f"{row['who'].strip(', ')} ({row['count']:,} answers)" for row in said.head(5).to_dicts())
+        yield Notice(
+            level="warning",
+            text=f"{name}: the endpoint said it was {len(said)} different models; their answers are mixed: {told}",
+        )
+
+
+def _endings(name: str, stage: str, endings: pl.Series) -> Iterator[Notice]:
+    """Count answers that are not what was hoped for."""
+    counts = {row["ending"]: row["count"] for row in endings.explode().rename("ending").value_counts().to_dicts()}
+    odd = [f"{counts[ending]:,} {words}" for ending, words in _ODD.items() if counts.get(ending)]
+    if odd:
+        whole = sum(counts.values())
+        yield Notice(level="info", text=f"{name}, {stage}: of {whole:,} answers {', '.join(odd)}")
+
+
+def _told(name: str, stage: str, table: pl.DataFrame) -> Iterator[Notice]:
+    """Say of truncated and drawn probabilities what they are."""
+    draws = int(table["got_draws"].max() or 0) if "got_draws" in table.columns else 0  # type: ignore[arg-type]
+    mean = table["got_told"].mean()
+    if draws:
+        text = f"shares of {draws} drawn words, each known to about ±{0.5 / draws**0.5:.0%}"
+    elif isinstance(mean, float) and mean < 1:
+        text = f"those of the tokens that the endpoint tells, which hold {mean:.1%} of the probability on average"
+    else:
+        return
+    yield Notice(
+        level="info",
+        text=f"{name}, {stage}: probabilities are {text}; a word that is not among them has none. Compare them "
+        "with exact probabilities of another model only where they are ratios of words that both have",
+    )
