@@ -23,7 +23,7 @@ HOSTILE = replace(LEAN, model="<img src=x>|`x`", sentence="<img src=x>|`x` leans
         ((UNKNOWN, LEAN), 3, 3),
         ((LEAN,), 3, 3),
         ((NONE, replace(LEAN, concerns="robustness")), 0, 0),
-    ],  # fmt: skip
+    ],
 )
 def test_the_exit_code_follows_from_the_verdicts(verdicts, code, allowed):
     assert exit_code(verdicts, fail_on="lean") == code
