@@ -153,6 +153,13 @@ def test_another_attribute_changes_no_verdict():
     assert max(row.q for row in disparity) == pytest.approx(max(row.p for row in disparity))
 
 
+def test_pairs_across_subgroups_are_an_option():
+    with_groups, without = asked_about("name", subgroups=("x", "x", "y")), asked_about("colour")
+    assert measures.counts_across(Options(pairs="across"), with_groups)
+    assert not measures.counts_across(Options(pairs="across"), without)
+    assert not measures.counts_across(Options(), with_groups)
+
+
 def counts(asked, measure, share, n=64):
     texts = np.full(asked.shape, n / (asked.shape[0] * asked.shape[1]))
     return RelevanceCounts(asked=asked, measure=measure, by="e", hits=texts * share, texts=texts)

@@ -28,7 +28,8 @@ LISTED_BACKGROUNDS = (
     2  # of each background kind for which the listed words are asked too: they cost a question each
 )
 
-FEW_BACKGROUNDS = 1  # of each background kind, where every listed word is scored with the whole sentence
+MANY_BACKGROUNDS = 10  # from so many on, one of each background kind is asked where questions cost much more:
+# every listed word with the whole sentence, or a conversation
 
 PROMPTS, WORDS, BLANK, ANSWERS, DRAWN = "prompts", "words", "blank", "answers", "drawn"  # stages
 
@@ -45,18 +46,23 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
         found.append(Stage(name=PROMPTS, size=_size(options, options.backgrounds)))
         found.append(Stage(name=WORDS, size=_size(options, LISTED_BACKGROUNDS)))
     if "rescore" in can:
-        found.append(Stage(name=BLANK, size=_size(options, FEW_BACKGROUNDS)))
+        found.append(Stage(name=BLANK, size=_size(options, few_backgrounds(options))))
     if gives_probabilities(plan.model):
-        found.append(Stage(name=ANSWERS, size=_size(options, FEW_BACKGROUNDS) * options.phrasings))
+        found.append(Stage(name=ANSWERS, size=_size(options, few_backgrounds(options)) * options.phrasings))
     if "ask" in can:
         kinds = _drawn_kinds(plan)
-        found.append(Stage(name=DRAWN, size=_size(options, FEW_BACKGROUNDS, kinds) * options.phrasings))
+        found.append(Stage(name=DRAWN, size=_size(options, few_backgrounds(options), kinds) * options.phrasings))
     if not found:
         raise ModelError(
             f"'{plan.model.name}' offers {', '.join(can) or 'nothing'}; counterexamples needs a model that fills "
             "a blank, continues a text or answers a question"
         )
     return tuple(found)
+
+
+def few_backgrounds(options: Options) -> int:
+    """Return how many of each background kind are asked where each takes long: none in a quick run."""
+    return int(options.backgrounds >= MANY_BACKGROUNDS)
 
 
 def questions(stage: Stage, plan: Plan) -> Iterator[Item]:
@@ -73,11 +79,13 @@ def questions(stage: Stage, plan: Plan) -> Iterator[Item]:
         )
         return _items(plan, partial(_request, plan.model, words=tuple(spellings)), backgrounds=LISTED_BACKGROUNDS)
     if stage.name == BLANK:
-        return _items(plan, _rescored(options), backgrounds=FEW_BACKGROUNDS)
+        return _items(plan, _rescored(options), backgrounds=few_backgrounds(options))
     if stage.name == ANSWERS:
-        return _items(plan, _answered(options), backgrounds=FEW_BACKGROUNDS, phrasings=options.phrasings)
+        return _items(plan, _answered(options), backgrounds=few_backgrounds(options), phrasings=options.phrasings)
     drawn = _drawn(options, n=draws_of(plan.model, options.answers), seed=plan.seed)
-    return _items(plan, drawn, backgrounds=FEW_BACKGROUNDS, phrasings=options.phrasings, kinds=_drawn_kinds(plan))
+    return _items(
+        plan, drawn, backgrounds=few_backgrounds(options), phrasings=options.phrasings, kinds=_drawn_kinds(plan)
+    )
 
 
 class Sentence(NamedTuple):
