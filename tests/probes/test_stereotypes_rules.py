@@ -26,9 +26,8 @@ def test_a_group_that_is_found_comes_before_one_with_a_smaller_q():
 
 
 def test_a_category_asked_alone_says_why_it_cannot_be_told():
-    alone = _of_category(
-        "m", row(category="country", estimate=math.nan, low=math.nan, high=math.nan, q=math.nan, n=9)
-    )
+    nothing = dict.fromkeys(("estimate", "low", "high", "q"), math.nan)
+    alone = _of_category("m", row(category="country", n=9, **nothing))
     assert alone.state == CANNOT_TELL
     assert alone.reason == "no groups besides the category country are asked in the same words"
     few = _of_category("m", row(category="age", estimate=0.1, low=math.nan, high=math.nan, q=math.nan, n=3))
