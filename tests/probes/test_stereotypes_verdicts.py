@@ -197,7 +197,7 @@ def test_few_different_words_are_little_evidence(different, known, complete, pas
         offered=0, pieces=0, others=0, without_prior=0, missing=0,
         first=1000, known=1000 * known // different, different=different, different_known=known,
     )  # fmt: skip
-    answers = SimpleNamespace(lexicon=SimpleNamespace(complete=complete), counts=counts)
+    answers = SimpleNamespace(lexicon=SimpleNamespace(complete=complete), counts=counts, drawn=())
     gate = ModelAnswers.gate.fget(answers)
     assert (gate == "") == passes
     if not passes:
