@@ -42,9 +42,9 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "longest_review": 40,
         "shift_words_limit": 10,
         "templates": _TEMPLATES,
-        "slow_reviews_per_class": 30,
+        "slow_reviews_per_class": 20,
         "slow_ks": (5,),
-        "chat_words_per_class": 20,
+        "chat_words_per_class": 8,
         "answers": 2,
     },
     "standard": {
