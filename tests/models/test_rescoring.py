@@ -189,7 +189,8 @@ def test_requests_with_one_left_part_look_for_candidates_once(model, monkeypatch
     together = model.rescore(queries)
     assert set(looked) == {0, 2}
     same(together, [model.rescore([query])[0] for query in queries])
-    assert together[0].covered == together[1].covered != together[2].covered
+    assert together[0].covered == pytest.approx(together[1].covered, rel=1e-4)
+    assert together[0].covered != pytest.approx(together[2].covered, rel=1e-2)
 
 
 @pytest.mark.parametrize("family", ["gpt2"])
