@@ -2,7 +2,7 @@
 
 from clinometer.store.atomic import write_atomically
 from clinometer.store.creation import refuse_occupied
-from clinometer.store.documents import FORMAT, INPUTS
+from clinometer.store.documents import FORMAT, INPUTS, LOCK
 from clinometer.store.findings import Comparison, changed_csvs, compare_findings, findings_digest, table_frame
 from clinometer.store.names import StageKey
 from clinometer.store.parts import DamagedPart, Done
@@ -15,6 +15,7 @@ from clinometer.store.writer import RecordWriter
 __all__ = [
     "FORMAT",
     "INPUTS",
+    "LOCK",
     "SEAL",
     "Comparison",
     "DamagedPart",
