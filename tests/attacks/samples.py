@@ -117,9 +117,10 @@ def verify(path: Path, *, probe: Tiny | None = None):
 
 
 def told(path: Path) -> str:
-    """What `verify` says; its errors are as good as its problems, for they are one line and an exit code."""
+    """What `verify` says, in problems, in notes, or in an error, which is one line and an exit code, too."""
     try:
-        return "\n".join(verify(path).problems)
+        found = verify(path)
+        return "\n".join((*found.problems, *found.notes))
     except ClinometerError as error:
         return str(error)
 

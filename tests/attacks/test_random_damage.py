@@ -60,6 +60,8 @@ def test_every_damage_is_found_and_named(run, tmp_path):
         for name, data in damage.items():
             (path / name).unlink() if data is None else (path / name).write_bytes(data)
         said = told(path)
+        if damage == {"run.lock": None}:  # worth a note: it holds nothing, and not every system keeps it
+            assert verify(path).problems == ()
         if not any(name in said for name in damage):
             unnamed.append(
                 f"seed {SEED}, case {case}: {kind.__name__} of {', '.join(damage)}: {said or 'not found'}"

@@ -2,7 +2,7 @@
 
 from clinometer.store.atomic import explain_os_errors, make_folder, write_atomically
 from clinometer.store.creation import refuse_occupied
-from clinometer.store.documents import FORMAT, INPUTS, PLACES
+from clinometer.store.documents import FORMAT, INPUTS, LOCK, PLACES
 from clinometer.store.empty import empty_records
 from clinometer.store.findings import Comparison, changed_csvs, compare_findings, findings_digest, table_frame
 from clinometer.store.names import StageKey
@@ -16,6 +16,7 @@ from clinometer.store.writer import RecordWriter
 __all__ = [
     "FORMAT",
     "INPUTS",
+    "LOCK",
     "PLACES",
     "SEAL",
     "Comparison",

@@ -63,9 +63,7 @@ def check_seal(run: Path, *, documents: Collection[str], known: Callable[[str], 
                 wrong[path] = f"{run / path} is not as it was written: {SEAL} has another checksum"
         elif path in documents or path.startswith(_OURS):
             wrong[path] = f"{run / path} is not a file of this run: {SEAL} does not list it"
-    if LOCK not in found:
-        missing[LOCK] = f"{run / LOCK} is missing; an empty file will do"
-    elif not _PROCESS.fullmatch(read_plain(run / LOCK)):
+    if LOCK in found and not _PROCESS.fullmatch(read_plain(run / LOCK)):
         wrong[LOCK] = f"{run / LOCK} holds something else than the number of a process; empty it"
     ours = {*listed, *wrong, LOCK, REPORT, SEAL, PLACES}
     others = tuple(path for path in found if path not in ours and not path.startswith(".tmp-"))

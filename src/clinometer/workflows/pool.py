@@ -119,11 +119,12 @@ class ModelPool:
     def worker(self, expected: ModelInfo) -> Worker:
         """Return the model ready for work; it must be the one with which the run began.
 
-        What its files tell is compared before they are loaded: a model that is not the one of the run stays shut.
+        When a run is resumed, what a model's files tell is compared before they are loaded: one that is not the
+        model of the run stays shut.
         """
         label = expected.name
         if label not in self._workers:
-            if not self.holds(label):
+            if self._trusted is not None and not self.holds(label):  # the run may come from a stranger
                 self._require_trust(label)
                 _require_same(expected, identity_of(self._specs[label], providers=self._providers))
             model = self.get(label)
@@ -172,7 +173,7 @@ class ModelPool:
 
     def _require_trust(self, label: str) -> None:
         spec = self._specs[label]
-        if self._trusted is None or not spec.trust_remote_code or {label, spec.name} & set(self._trusted):
+        if not spec.trust_remote_code or {label, spec.name} & set(self._trusted or ()):
             return
         raise ModelError(
             f"the spec of this run wants to run code that comes with {label}, and a spec may come from anybody: "

@@ -11,7 +11,7 @@ from clinometer.engine.provenance import DRAWING_LIBRARY, package_version
 from clinometer.errors import StoreError
 from clinometer.probes.protocol import Plan, Probe
 from clinometer.questions import items_of
-from clinometer.store import SEAL, RunFolder, StageKey, changed_csvs, compare_findings
+from clinometer.store import LOCK, SEAL, RunFolder, StageKey, changed_csvs, compare_findings
 from clinometer.types import Findings
 from clinometer.workflows.checks import check_spec
 from clinometer.workflows.plans import (
@@ -121,7 +121,15 @@ def _check_files(run: RunFolder) -> _Files:
     return _Files(
         wrong=tuple(wrong.values()),
         missing=tuple(missing),
-        notes=tuple(f"{run.path / path} is no part of the run; nobody vouches for it" for path in sealed.others),
+        notes=(
+            *(f"{run.path / path} is no part of the run; nobody vouches for it" for path in sealed.others),
+            # where the system cannot lock files, the lock is removed when nobody works on the run
+            *(
+                []
+                if (run.path / LOCK).exists()
+                else [f"{run.path / LOCK} is missing; it holds nothing to be read"]
+            ),
+        ),
     )
 
 
