@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,24 @@ from clinometer.plain import without_formula
 from clinometer.store.atomic import make_folder, read_json, remove_leftovers, to_json, write_together
 from clinometer.store.inside import read_plain
 from clinometer.store.names import column_name, safe_name
-from clinometer.types import Figure, Finding, Findings, FindingTable, Notice, RowReference, Verdict
+from clinometer.store.shapes import all_built, built
+from clinometer.types import Figure, Finding, Findings, FindingTable, Notice, Verdict
 
 INDEX = "index.json"
 _TABLE_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(parquet|csv)")
 _NUMBERS = ("estimate", "low", "high", "p", "q")
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """What the index says of a table."""
+
+    name: str
+    title: str
+    caption: str
+    labels: tuple[str, ...]
+    version: int = 1  # format 1 has no versions
 
 
 def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
@@ -98,29 +110,27 @@ def read_findings(folder: Path) -> Findings:
 
     def build(index: Mapping[str, Any]) -> Findings:
         files = {name: _checked(folder / name, checksum) for name, checksum in _checksums(index["sha256"]).items()}
-        tables = {f"{table['name']}.{kind}" for table in index["tables"] for kind in ("parquet", "csv")}
-        if tables != files.keys():
-            raise ValueError(f"there is no checksum, or no table, for {min(tables ^ files.keys())}")
+        tables = all_built(_Table, index["tables"])
+        named = {f"{table.name}.{kind}" for table in tables for kind in ("parquet", "csv")}
+        if named != files.keys():
+            raise ValueError(f"there is no checksum, or no table, for {min(named ^ files.keys())}")
         return Findings(
-            probe=index["probe"],
+            probe=built(str, index["probe"]),
             tables=tuple(
                 FindingTable(
-                    name=table["name"],
-                    title=table["title"],
-                    caption=table["caption"],
-                    rows=_rows(files[f"{table['name']}.parquet"], labels=table["labels"]),
-                    version=int(table.get("version", 1)),  # format 1 has no versions
+                    name=table.name,
+                    title=table.title,
+                    caption=table.caption,
+                    rows=_rows(files[f"{table.name}.parquet"], labels=table.labels),
+                    version=table.version,
                 )
-                for table in index["tables"]
+                for table in tables
             ),
-            figures=tuple(
-                Figure(**{**figure, "menus": tuple(figure["menus"]), "colors": tuple(figure.get("colors", ()))})
-                for figure in index["figures"]
-            ),
-            notices=tuple(Notice(**notice) for notice in index["notices"]),
-            headlines=tuple(index["headlines"]),
-            verdicts=tuple(_verdict(verdict) for verdict in index.get("verdicts", ())),
-            release=str(index.get("release", "")),
+            figures=all_built(Figure, index["figures"]),
+            notices=all_built(Notice, index["notices"]),
+            headlines=built(tuple[str, ...], index["headlines"]),
+            verdicts=all_built(Verdict, index.get("verdicts", [])),
+            release=built(str, index.get("release", "")),
         )
 
     return read_json(folder / INDEX, build)
@@ -216,16 +226,13 @@ def changed_csvs(folder: Path, findings: Findings) -> list[str]:
     ]
 
 
-def _checksums(values: Mapping[str, str]) -> dict[str, str]:
+def _checksums(document: object) -> dict[str, str]:
     """Return the checksums of an index by file; raise ValueError for a file that is not beside it."""
+    values = built(dict[str, str], document)
     for name in values:
         if not _TABLE_FILE.fullmatch(name):
             raise ValueError(f"{name!r} is not the name of a table")
-    return dict(values)
-
-
-def _verdict(values: Mapping[str, Any]) -> Verdict:
-    return Verdict(**{**values, "rows": tuple(RowReference(**row) for row in values["rows"])})
+    return values
 
 
 def _number_differences(stored: FindingTable, computed: FindingTable) -> list[str]:
@@ -326,7 +333,7 @@ def _frame(data: bytes) -> pl.DataFrame:
         raise ValueError(f"a table cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _rows(data: bytes, *, labels: list[str]) -> tuple[Finding, ...]:
+def _rows(data: bytes, *, labels: Sequence[str]) -> tuple[Finding, ...]:
     """Read the rows of a table from its Parquet bytes."""
     return tuple(
         Finding(labels={name: row[name] for name in labels}, n=row["n"], **{name: row[name] for name in _NUMBERS})

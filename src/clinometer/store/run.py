@@ -65,6 +65,7 @@ from clinometer.store.names import DAMAGED, PartName, StageKey, safe_name
 from clinometer.store.parts import DamagedPart, Done, IntactPart, PartReader, Span, by_index, latest
 from clinometer.store.schema import later_columns
 from clinometer.store.seal import FINDINGS, RECORDS, SEAL, Sealed, check_seal, digest_of, write_seal
+from clinometer.store.shapes import all_built, built
 from clinometer.store.tags import TAGS
 from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RELABELLED, RecordWriter
 from clinometer.types import Findings, ModelInfo
@@ -467,13 +468,11 @@ def _read_text(path: Path) -> str:
 
 
 def _models(document: dict[str, Any]) -> RunModels:
-    def infos(name: str) -> tuple[ModelInfo, ...]:
-        return tuple(
-            ModelInfo(**{**model, "capabilities": tuple(model["capabilities"])}) for model in document[name]
-        )
-
+    audited = all_built(ModelInfo, document["audited"])
+    if not audited:
+        raise ValueError("no model is audited")
     return RunModels(
-        audited=infos("audited"),
-        assistants=infos("beside" if "beside" in document else "assistants"),
-        roles={role: tuple(names) for role, names in document.get("roles", {}).items()},
+        audited=audited,
+        assistants=all_built(ModelInfo, document["beside" if "beside" in document else "assistants"]),
+        roles=built(dict[str, tuple[str, ...]], document.get("roles", {})),
     )

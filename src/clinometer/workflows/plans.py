@@ -72,11 +72,16 @@ def plans_of(probe: Probe, spec: AuditSpec, run: RunFolder) -> list[Plan]:
         )
     players = players_of(spec, list(known.values()))
     roles = {role.name: players[role.name] for role in probe.roles}
-    return [
+    plans = [
         Plan(options=options, seed=spec.seed, model=model, roles=roles)
         for model in run.models
         if fits(probe, model)
     ]
+    if not plans:
+        raise StoreError(
+            f"{run.path}: no model in models.json offers what {probe.name} asks; put back the file that was there"
+        )
+    return plans
 
 
 def other_questions(run: RunFolder, probe: Probe) -> str:
