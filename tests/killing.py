@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 # The fork server imports these once, and forks before any of them has started a thread.
-_SHARED = ["tests.interrupted_run", "tests.train.mitigation_samples", "store_samples"]
+_SHARED = ["tests.interrupted_run", "tests.train.mitigation_samples", "tests.cli.in_child", "store_samples"]
 
 
 class Child:

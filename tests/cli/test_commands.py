@@ -17,6 +17,8 @@ import pytest
 import clinometer as library
 from clinometer import plugins
 from clinometer.store import RunFolder
+from tests.cli.in_child import run_command
+from tests.killing import Child
 from tests.models.tiny import tiny
 
 QUICKER = (
@@ -172,28 +174,33 @@ def test_bfloat16_is_another_run_with_other_numbers(models, clinometer, tmp_path
     assert 0 < difference < 0.1
 
 
+@pytest.mark.xdist_group("killed")
 def test_ctrl_c_says_how_to_go_on(models, clinometer, tmp_path):
-    audit = [sys.executable, "-m", "clinometer", "audit", str(models[0]), *QUICKER, "--out", "run"]
-    command = [*audit, "--batch-tokens", "20"]  # one request at a time: long enough to be stopped
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # one request at a time: long enough to be stopped
+    audit = ["audit", str(models[0]), *QUICKER, "--out", "run", "--batch-tokens", "20"]
+    process = Child(run_command, tmp_path, tmp_path / "errors", audit)
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("run/records/*/*/*")):
-        assert process.poll() is None, process.communicate()
+        assert process.code is None, (tmp_path / "errors").read_text()
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    os.kill(process.pid, signal.SIGINT)
+    assert process.ends_within(60)
+    errors = (tmp_path / "errors").read_text()
+    assert process.code == 130, errors
     assert errors.endswith("clinometer: stopped; continue with: clinometer resume run\n")
     result = clinometer("resume", tmp_path / "run", "--quiet")
     assert result.code == 0, result
 
 
+@pytest.mark.xdist_group("killed")
 def test_a_terminal_gets_a_bar(models, tmp_path):
     pty = pytest.importorskip("pty")
     main, terminal = pty.openpty()
-    command = [sys.executable, "-m", "clinometer", "audit", str(models[0]), *QUICKER, "--out", "run"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=terminal)
+    process = Child(
+        run_command, tmp_path, os.ttyname(terminal), ["audit", str(models[0]), *QUICKER, "--out", "run"]
+    )
+    assert process.hear() == "ready"
     os.close(terminal)
     shown = b""
     while True:
@@ -205,7 +212,8 @@ def test_a_terminal_gets_a_bar(models, tmp_path):
             break
         shown += block
     os.close(main)
-    assert process.wait() == 0
+    assert process.ends_within(60)
+    assert process.code == 0
     assert b"580/580" in shown
     assert b"/s" in shown
 
