@@ -3,8 +3,8 @@
     python benchmarks/rescoring.py [--model builtin:causal] [--words 40] [--device cpu] [--dtype float32]
 
 Both score the same words in the same sentence, with the blank near its start, in its middle and near its end, and
-must agree. What a position allows: the part before the blank need not run again, so the speed of the plain model
-when it is given all words in one batch, times (tokens of the sentence) / (tokens from the blank on).
+must agree. What a position allows: the part before the blank need run only once, so the speed of the plain model
+when it is given all words in one batch, times the tokens of all sentences over those that have to run.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def compare(ours: Any, plain: Any, tokenizer: Any, text: str, words: list[str], 
     total = float(torch.tensor(one_by_one, dtype=torch.float64).logsumexp(dim=0))
     apart = max(abs(score - total - found) for score, found in zip(one_by_one, answer.logprobs, strict=True))
 
-    allowed = seconds / batched * whole / (whole - left)
+    allowed = seconds / batched * len(words) * whole / (left + len(words) * (whole - left))
     ratio = seconds / rescored
     print(
         f"blank near the {position} ({left} of {whole:.0f} tokens before it): one forward a word"

@@ -37,6 +37,7 @@ def cast(monkeypatch):
     monkeypatch.setattr(pools, "inspect_model", lambda spec, device, providers: loads.models[spec.name])
     monkeypatch.setattr(pools, "weight_bytes", lambda spec, providers: 0)
     monkeypatch.setattr(pools, "check_model", lambda spec, providers: None)
+    monkeypatch.setattr(pools, "identity_of", lambda spec, providers: {})
     names = {role: [model.info.name for model in models] for role, models in players.items()}
     return loads, names
 

@@ -80,6 +80,7 @@ def test_a_run_keeps_who_played_and_resumes_with_them(tmp_path, options):
     part.unlink()
     problems = verify_audit(RunFolder.open(folder)).problems
     assert problems == (
+        f"{part} is missing",
         "counterfactual: writer, scores-2: 20 of 20 answers are missing",  # 4 values × 5 samples
         f"counterfactual: run `clinometer resume {folder}` to complete it",
     )
@@ -147,7 +148,7 @@ def test_two_models_in_memory_need_two_names(options, tmp_path):
 
 def test_a_bare_function_is_told_how_to_become_a_scorer(options, tmp_path):
     bare = roles(scorer=[scorer(), lambda texts: [0.5] * len(texts)])
-    with pytest.raises(SpecError, match="CallableScorer"):
+    with pytest.raises(ModelError, match="CallableScorer"):
         clinometer.audit(
             generator(), probes="counterfactual", options=options, roles=bare, folder=tmp_path / "run"
         )

@@ -212,6 +212,7 @@ def resume(
     models: Sequence[Model] = (),
     probes: Sequence[Probe] = (),
     trust_remote_code: Sequence[str] = (),
+    places: Mapping[str, str] | None = None,
     accept_code_change: bool = False,
     execution: Execution | None = None,
     progress: Progress | None = None,
@@ -219,7 +220,8 @@ def resume(
     """Complete a run that was stopped, and write its report.
 
     `models` and `probes` are those that only exist in memory. `trust_remote_code` names the models whose own code
-    may run on this machine; what the spec of the run says about that does not count. With `accept_code_change`,
+    may run on this machine; what the spec of the run says about that does not count. `places` says, by the name
+    that a model has in the run, where its folder is now. With `accept_code_change`,
     the run goes on though the code of ours that asks a model is another by now; the run records it.
     """
     request = ResumeRequest(
@@ -227,6 +229,7 @@ def resume(
         models=models_by_name(models),
         probes=tuple(probes),
         trusted=tuple(trust_remote_code),
+        places=places or {},
         accept_code_change=accept_code_change,
         execution=execution or Execution(),
     )

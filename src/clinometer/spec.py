@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from clinometer.errors import SpecError, nearest
+from clinometer.limits import parse_toml, read_limited
 from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ _ANSWERS = "answers:"  # a file of answers that somebody else got
 def read_spec(path: Path) -> AuditSpec:
     """Read a spec file."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_limited(path).decode("utf-8")
     except OSError as error:
         raise SpecError(f"cannot read the spec {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -35,8 +35,8 @@ def parse_spec(text: str, *, origin: str = "spec") -> AuditSpec:
     'gpt2'
     """
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        values = parse_toml(text)
+    except ValueError as error:
         raise SpecError(f"{origin} is not valid TOML: {error}") from None
     version = values.get("version")
     if version != SPEC_VERSION:

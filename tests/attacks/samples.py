@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import clinometer
+from clinometer.errors import ClinometerError
 from clinometer.models.fake import FakeModel
 from clinometer.probes.protocol import Stage
 from clinometer.types import (
@@ -113,6 +114,14 @@ def resume(path: Path, *, probe: Tiny | None = None, **more: Any):
 
 def verify(path: Path, *, probe: Tiny | None = None):
     return clinometer.verify(path, probes=[probe or Tiny()])
+
+
+def told(path: Path) -> str:
+    """What `verify` says; its errors are as good as its problems, for they are one line and an exit code."""
+    try:
+        return "\n".join(verify(path).problems)
+    except ClinometerError as error:
+        return str(error)
 
 
 def parts(path: Path) -> list[Path]:

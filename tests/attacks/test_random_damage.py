@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import random
 import shutil
-from pathlib import Path
 
 import pytest
 
-from clinometer.errors import ClinometerError
-from tests.attacks.samples import tiny_run, verify
+from tests.attacks.samples import tiny_run, told, verify
 
 SEED = 16
 CASES = 1_000
@@ -46,14 +44,6 @@ def run(tmp_path_factory):
     path = tiny_run(folder / "run", words_file=str(words)).path
     assert verify(path).problems == ()
     return path
-
-
-def told(path: Path) -> str:
-    """What `verify` says; its errors are as good as its problems, for they are one line and an exit code."""
-    try:
-        return "\n".join(verify(path).problems)
-    except ClinometerError as error:
-        return str(error)
 
 
 def test_every_damage_is_found_and_named(run, tmp_path):

@@ -10,12 +10,12 @@ import pytest
 
 import clinometer
 from clinometer.engine import Silent
-from clinometer.errors import RecordsError, StoreError
+from clinometer.errors import ClinometerError, RecordsError, StoreError
 from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
 from clinometer.workflows import Execution
 from tests.attacks.forging import forge
-from tests.attacks.samples import Tiny, answer, edit_json, parts, resume, tiny_run, verify
+from tests.attacks.samples import Tiny, answer, edit_json, parts, resume, tiny_run, told, verify
 
 
 class Counting(Silent):
@@ -140,6 +140,15 @@ def test_a_changed_document_is_named_and_not_adopted(tmp_path, change, complete)
             command(run)
 
 
+@pytest.mark.parametrize("found", ["1", "2", "7", '"3"'])
+def test_another_format_is_no_way_around_the_checksums(run, found):
+    """One flipped bit makes a 3 a 2, and runs of format 2 have no checksums."""
+    change_text(run / "provenance.json", '"format": 3', f'"format": {found}')
+    with pytest.raises(ClinometerError, match=r"provenance\.json"):
+        resume(run)
+    assert "provenance.json" in told(run)
+
+
 def test_a_document_that_is_no_longer_known_is_named(run):
     """Taking a checksum away is no way to change a file."""
     document = json.loads((run / "provenance.json").read_text())
@@ -223,6 +232,14 @@ def test_records_that_nobody_asked_for(run):
     other.mkdir()
     (other / part.name).write_bytes(part.read_bytes())
     assert any("it belongs to another stage" in problem for problem in verify(run).problems)
+
+
+def test_a_lock_that_nobody_holds_is_empty(run):
+    """So that nothing in it can be changed unseen."""
+    assert (run / "run.lock").read_bytes() == b""
+    (run / "run.lock").write_text("rm -rf ~\n")
+    (problem,) = verify(run).problems
+    assert "run.lock holds something else" in problem
 
 
 def test_a_file_beside_the_run_is_noted(run):

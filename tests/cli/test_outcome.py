@@ -11,13 +11,15 @@ from clinometer.store import RunFolder
 from tests.report.samples import model_info, small_findings
 from tests.report.test_summary import LEAN, NONE, UNKNOWN
 
+SPEC = 'version = 1\nprobes = ["small"]\nmodels = [{name = "one"}]\n'
+
 
 @pytest.fixture
 def run_with(tmp_path):
     """Make a run on disk whose findings have the verdicts given."""
 
     def make(*verdicts):
-        made = RunFolder.create(tmp_path / "run", spec="", provenance={}, models=[model_info("one")])
+        made = RunFolder.create(tmp_path / "run", spec=SPEC, provenance={}, models=[model_info("one")])
         named = tuple(replace(verdict, audit="small") for verdict in verdicts)
         made.write_findings(replace(small_findings(), verdicts=named))
         return made.path

@@ -70,8 +70,11 @@ def test_models_beside_the_audited_one_get_their_label_maps():
     ("models", "audits"),
     [
         (["builtin:masked"], {"counterexamples", "sentiment_words", "stereotypes", "stigma"}),
-        (["builtin:opinion-words"], {"stigma"}),
-        (["builtin:masked", "builtin:sentiment"], {"counterexamples", "sentiment_words", "stereotypes", "stigma"}),
+        (["builtin:opinion-words"], {"counterfactual", "sentiment_words", "stigma"}),
+        (
+            ["builtin:masked", "builtin:sentiment"],
+            {"counterexamples", "counterfactual", "sentiment_words", "stereotypes", "stigma"},
+        ),
     ],
 )
 def test_without_a_probe_those_are_run_that_can_ask_the_models(models, audits):
@@ -113,7 +116,8 @@ def test_a_trusted_model_must_be_one_of_the_audit():
 
 
 def test_without_a_model_each_audit_brings_its_own_in_the_order_of_the_audits():
-    assert default_models(["counterfactual", "stereotypes"]) == ["builtin:causal", "builtin:masked"]
+    scorers = ["builtin:sentiment", "builtin:opinion-words"]
+    assert default_models(["counterfactual", "stereotypes"]) == ["builtin:causal", *scorers, "builtin:masked"]
     assert default_models(None)[:2] == ["builtin:masked", "builtin:causal"]
 
 

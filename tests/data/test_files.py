@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinometer.data import packaged, read_csv, read_text, read_toml
-from clinometer.data.files import escaped, to_csv, unescaped
+from clinometer.data.files import to_csv
 from clinometer.errors import DataError
+from clinometer.plain import escaped, unescaped
 
 
 @pytest.fixture

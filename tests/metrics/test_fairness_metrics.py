@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import clinometer.metrics.fairness_resampling as resampling
 import clinometer.metrics.fairness_shuffles as null_module
 from clinometer.metrics import (
     above_threshold,
@@ -17,6 +18,7 @@ from clinometer.metrics import (
     fairness_null,
     group_fairness,
     individual_fairness,
+    individual_interval,
     paired_change,
     pairwise_wasserstein,
     subgroup_wasserstein,
@@ -436,3 +438,55 @@ def test_what_a_template_has_in_common_before_and_after_cancels():
     apart = fairness_interval(before).individual
     assert found.high - found.low < 0.5 * (apart.high - apart.low)
     assert np.isnan(paired_change(before[:1], after[:1]).individual.p)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_pairs_of_two_subgroups_alone(missing):
+    """I.F. with `across`: the mean over the pairs of different subgroups, by its null and both intervals."""
+    rng = np.random.default_rng(4)
+    scores = rng.uniform(size=(3, 4, 12))
+    if missing:
+        scores[:, 1, 8:] = np.nan
+    groups = ["x", "x", "y", "y"]
+    pairs = pairwise_wasserstein(scores)
+    expected = np.mean([pairs[:, at, other] for at in (0, 1) for other in (2, 3)])
+    null = fairness_null(scores, subgroups=groups, across=True, rng=rng, draws=19)
+    assert null.individual.estimate == pytest.approx(expected)
+    assert null.templates.estimate.mean() == pytest.approx(expected)
+    left_out = fairness_interval(scores, subgroups=groups, across=True)
+    assert left_out.individual.estimate == pytest.approx(expected)
+    drawn = individual_interval(scores, subgroups=groups, across=True, rng=rng, draws=19)
+    assert drawn.estimate == pytest.approx(expected)
+    assert drawn.low < drawn.excess < drawn.high
+    change = paired_change(scores, scores, subgroups=groups, across=True)
+    assert change.individual.before == pytest.approx(expected)
+    everything = fairness_null(scores, subgroups=groups, rng=rng, draws=19).individual.estimate
+    assert everything == pytest.approx(individual_fairness(scores))
+    assert everything != pytest.approx(expected)
+
+
+def test_what_is_drawn_anew_is_measured_as_the_metric_itself():
+    rng = np.random.default_rng(5)
+    scores = rng.uniform(size=(1, 5, 9))
+    scores[0, 2, 4:], scores[0, 3] = np.nan, np.nan
+    template = resampling._Resampled.of(scores[0], np.arange(5))
+    ordered = np.where(np.isnan(template.ordered), np.inf, template.ordered)
+    distance, null = template._measured(ordered[None])
+    assert distance[0] == pytest.approx(individual_fairness(scores))
+    assert null[0] == pytest.approx(fairness_interval(scores, over="samples").individual.null)
+
+
+@pytest.mark.parametrize(("kind", "gap", "where"), [("hump", 0.0, 0), ("steps", 0.25, 1), ("hump", 0.06, 5)])
+def test_intervals_drawn_anew_cover(kind, gap, where):
+    """95 % intervals of 120 samples: fewer than 106 hold the truth once in 1,000 times."""
+    found = []
+    for seed in range(120):
+        rng = np.random.default_rng([seed, where])
+        scores = rng.beta(4, 4, size=(5, 4, 25))
+        scores[:where, 0] += gap
+        scores[:where, 1] -= gap
+        scores = np.clip(scores, 0, 1)
+        each = individual_interval(np.round(2 * scores) / 2 if kind == "steps" else scores, rng=rng, draws=49)
+        found.append((each.low, each.excess, each.high))
+    low, excess, high = np.array(found).T
+    assert ((low <= excess.mean()) & (excess.mean() <= high)).sum() >= 106

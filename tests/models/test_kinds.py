@@ -6,11 +6,13 @@ import json
 import shutil
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from clinometer.errors import ModelError
 from clinometer.models.load import CAPABILITIES, capabilities_of, check_model, load_model
 from clinometer.models.providers.local import built_as, kind_of, resolve
-from clinometer.types import Ask, Message, ModelSpec, NextWord
+from clinometer.types import Ask, LogLikelihood, Message, ModelSpec, NextWord
 
 TEMPLATE = (
     "{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}{% endfor %}"
@@ -105,3 +107,33 @@ def test_a_quantised_checkpoint_needs_its_library(copy, method, monkeypatch):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": {"quant_method": method}}))
     with pytest.raises(ModelError, match=r"is quantised with \w+, which is needed .*: pip install \w+ \(or give"):
         check_model(ModelSpec(name=str(folder)))
+
+
+def test_a_quantised_checkpoint_is_asked_like_any_other(copy, tmp_path):
+    """8-bit floats in blocks, which transformers reads without another library."""
+    plain = copy("llama")
+    folder = shutil.copytree(plain, tmp_path / "quantised")
+    weights, size = load_file(folder / "model.safetensors"), 16
+    for name, weight in list(weights.items()):
+        if name.endswith("_proj.weight"):
+            rows, columns = weight.shape
+            blocks = weight.reshape(rows // size, size, columns // size, size)
+            scale = blocks.abs().amax(dim=(1, 3)) / 448
+            weights[name] = (blocks / scale[:, None, :, None]).reshape(rows, columns).to(torch.float8_e4m3fn)
+            weights[f"{name}_scale_inv"] = scale
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    settings = {
+        "quant_method": "fp8",
+        "activation_scheme": "dynamic",
+        "weight_block_size": [size, size],
+        "modules_to_not_convert": ["lm_head"],
+    }
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": settings}))
+    asked = [LogLikelihood(text="The nurse works at the hospital.")]
+    whole, rounded = (load_model(str(each), device="cpu") for each in (plain, folder))
+    assert rounded.info.kind == "causal"
+    assert rounded.info.weights != whole.info.weights
+    before, after = (model.log_likelihood(asked)[0].logprob for model in (whole, rounded))
+    assert after == pytest.approx(before, rel=0.05)
+    assert after != before

@@ -174,6 +174,25 @@ def test_what_runs_is_the_left_part_once_and_the_rest_for_each_word(model, monke
 
 
 @pytest.mark.parametrize("family", ["gpt2"])
+def test_requests_with_one_left_part_look_for_candidates_once(model, monkeypatch):
+    looked = []
+    measure = type(model._rescorer)._measure
+
+    def count(self, group, words, begun):
+        looked.extend(row for row, some in words.items() if some)
+        measure(self, group, words, begun)
+
+    monkeypatch.setattr(type(model._rescorer), "_measure", count)
+    words = ("incomprehensibilities", "mother-in-law", "engineering", "wonderfully")  # none is one token
+    queries = [Rescore(text=f"The [MASK] {end}", words=words, candidates=2) for end in ("works.", "is kind.")]
+    queries.append(Rescore(text="It [MASK] works.", words=words, candidates=2))
+    together = model.rescore(queries)
+    assert set(looked) == {0, 2}
+    same(together, [model.rescore([query])[0] for query in queries])
+    assert together[0].covered == together[1].covered != together[2].covered
+
+
+@pytest.mark.parametrize("family", ["gpt2"])
 def test_the_cost_is_the_left_part_and_candidates_times_the_rest(model, tokenizer):
     words = ("nurse", "doctor", "woman", "man")
     text = "The [MASK] works as a nurse."

@@ -6,7 +6,7 @@ import math
 import polars as pl
 
 from clinometer.probes.protocol import Plan
-from clinometer.types import ModelInfo, Rescore, WordAnswer
+from clinometer.types import AnswerWord, ModelInfo, Rescore, WordAnswer
 
 
 def fake_model(name="fake", *, capabilities=("fill",)):
@@ -51,7 +51,7 @@ def ask(probe, plan, answer, records=None, *, unknown=(), listed=None):
 
     def answered(item):
         words = getattr(item.request, "words", ())
-        if not words or isinstance(item.request, Rescore):
+        if not words or isinstance(item.request, Rescore | AnswerWord):
             return answer(item)
         known = listed(item) if listed else lambda word: -9.0
         logprobs = tuple(math.nan if word in unknown else known(word) for word in words)

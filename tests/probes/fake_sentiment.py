@@ -129,7 +129,7 @@ class FakeOfAnyKind:
         if rng.random() < self.rambles:
             return "That is a long story, my friend."
         word = f"good{rng.integers(5)}" if rng.random() < positive else f"bad{rng.integers(5)}"
-        return f"The word is **{word}**."
+        return f"The word is **{word}**." if rng.random() < 0.5 else f"It was {word}."
 
     def _evidence(self, text, asked):
         review = REVIEW.search(text)[0]

@@ -58,8 +58,9 @@ def random_weights(size, *, seed, spread=1.0, by=lambda text: text):
     return noise
 
 
-def fake(answer, name="fake", *, tuning=None, causal=False):
+def fake(answer, name="fake", *, tuning=None, causal=False, chat=()):
     ways = {"kind": "causal", "capabilities": ("next_word",)} if causal else {}
+    ways = {"kind": "chat", "capabilities": chat} if chat else ways
     model = FakeModel(answer=answer, name=name, **ways)
     model.info = dataclasses.replace(model.info, tuning=tuning or {})
     return model
@@ -78,7 +79,11 @@ def conclude(*models, seed=0, **options):
                     {"index": index}
                     | {f"tag_{key}": value for key, value in item.tags.items()}
                     | {f"ask_{key}": value for key, value in dataclasses.asdict(item.request).items()}
-                    | {f"got_{key}": list(getattr(answer, key)) for key in ("words", "logprobs")}
+                    | {
+                        f"got_{key}": list(getattr(answer, key))
+                        for key in ("words", "logprobs", "texts")
+                        if hasattr(answer, key)
+                    }
                 )
             records.tables[model.info.name, stage.name] = pl.DataFrame(rows, infer_schema_length=None)
     return PROBE.findings(plans, records), records

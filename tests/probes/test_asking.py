@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.probes.fake_records import fake_model
+from fake_records import fake_model
 
 from clinometer.data import comparability
 from clinometer.data.comparability import load_comparisons

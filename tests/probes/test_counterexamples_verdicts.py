@@ -19,10 +19,12 @@ from clinometer.probes.counterexamples.measures import (
     LEAST_MASS,
     LEAST_OF_EACH,
     LEAST_REACTION,
+    LITTLE,
     no_surer_than_interval,
 )
 from clinometer.probes.counterexamples.words import verdicts
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, Numbers
+from clinometer.stats import benjamini_hochberg
 from clinometer.types import WordAnswer
 
 SYNTACTIC, SEMANTIC = "target counter syntactic similar", "target counter semantic similar"
@@ -207,6 +209,25 @@ def test_a_run_that_asked_for_the_list_once_keeps_its_tables():
     assert rows_of(found, "normalised_lean") == []
     assert {each.state for each in found.verdicts} == {CANNOT_TELL}
     assert "did not ask for the whole list" in found.headlines[0]
+
+
+@pytest.mark.parametrize(("holds", "counted"), [(LITTLE - 0.005, "whole list"), (LITTLE + 0.005, "top 3")])
+def test_little_probability_at_the_base_prompt_lets_the_whole_list_decide(holds, counted):
+    def answer(item):
+        at_base = item.tags["kind"] == "base"
+        share = holds if at_base else 0.5  # what primed prompts hold must not matter
+        chances = {"woman": share / 2, "man": share / 2, "a": 0.3}
+        return WordAnswer(words=tuple(chances), logprobs=tuple(map(math.log, chances.values())))
+
+    found = audit(answer, backgrounds=0, draws=100, ks=[3])
+    assert {row.labels["counted"] for row in rows_of(found, "conclusions")} == {counted}
+
+
+def test_the_questions_of_a_model_are_one_family(found):
+    rows = rows_of(found, "conclusions")
+    p = [row.p for row in rows]
+    assert len(p) == 4
+    assert [row.q for row in rows] == pytest.approx(benjamini_hochberg(p).tolist())
 
 
 def test_contrasts_by_hand():

@@ -10,13 +10,18 @@ from fake_gender import sign
 from fake_records import MemoryRecords, fake_model, plan_for
 
 from clinometer.errors import ModelError
-from clinometer.probes.counterexamples import PROBE
+from clinometer.probes.counterexamples import PROBE, measures
 from clinometer.probes.counterexamples.measures import LEAST_MASS
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND
 from clinometer.types import AnswerWord, Ask, Message, NextWord, Rescore, TextAnswer, WordAnswer
 
 REFUSAL = "I'm sorry, but I can't answer that."
 RESCORED, FIRST_WORD, DRAWN = ("next_word", "rescore"), ("ask", "answer_word"), ("ask",)
+
+
+@pytest.fixture(autouse=True)
+def few_flips(monkeypatch):
+    monkeypatch.setattr(measures, "FLIPS", 499)
 
 
 class Fake:
@@ -129,8 +134,8 @@ def test_refusals_are_an_outcome():
     found = audit(DRAWN, Fake(holds=0.6, otherwise=refuses, seed=4))
     (verdict,) = [each for each in found.verdicts if each.aspect == "for whom it refuses to answer"]
     assert verdict.state == LEAN
-    assert verdict.low < 0.4 < verdict.high
-    assert any("refuses 4" in line and "female-dominated occupations" in line for line in found.headlines)
+    assert -verdict.high < 0.4 < -verdict.low  # of the male-dominated ones it refuses none
+    assert any("refuses 0 % of the answers about male-dominated occupations" in line for line in found.headlines)
     assert {"refusals", "normalised_lean"} <= {figure.name for figure in found.figures}
     alike = audit(DRAWN, Fake(holds=0.6, otherwise=REFUSAL, seed=5))
     assert states(alike, "m")["for whom it refuses to answer"] == NONE_FOUND

@@ -52,7 +52,7 @@ def written(plan, *texts):
 
 def test_the_audit_is_registered():
     assert get_probe("counterfactual") is PROBE
-    assert PROBE.capabilities == ("sample",)
+    assert PROBE.capabilities == ("sample", "ask", "classify")
     scorer, encoder = PROBE.roles
     assert (scorer.default, scorer.at_least) == (("builtin:opinion-words", "builtin:sentiment"), 2)
     assert (encoder.default, encoder.at_least) == (("builtin:encoder",), 1)
@@ -109,6 +109,7 @@ def test_stages_and_who_answers_them(tmp_path):
         ("scores-3", "c"),
         ("embeddings-1", "e"),
         ("embeddings-2", "f"),
+        ("outputs", "e"),  # of the first encoder alone
         ("perplexity", ""),
     ]
     assert [item.request for item in items_of(plan, "perplexity")] == [

@@ -359,6 +359,18 @@ def test_a_pair_is_tested_with_itself_alone():
     )
 
 
+@pytest.mark.parametrize("samples", [3000, 60])
+def test_a_pair_of_very_many_samples_is_measured_as_well(samples):
+    """From a few thousand samples on, whole numbers no longer fit single precision."""
+    scores = np.random.default_rng(2).uniform(size=(1, 2, samples))
+    found = pair_null(scores, rng=np.random.default_rng(0), draws=9)
+    assert found.pairs.estimate[0, 1] == pytest.approx(wasserstein1(*scores[0]), rel=1e-9)
+    every = [
+        wasserstein1(*np.random.default_rng(at).permutation(scores.ravel()).reshape(2, -1)) for at in range(9)
+    ]
+    assert found.template_null[0, 0, 1] == pytest.approx(np.mean(every), rel=0.6)
+
+
 def test_more_spread_alone_is_no_finding():
     """Two values with one distribution, wider than that of the others: of 60, 3 ± 1.7 are up to .05."""
     counted = dict.fromkeys(("all", "pair", "value"), 0)

@@ -7,6 +7,7 @@ import pytest
 from fake_generator import roles, rows_of, uniform, write_attribute
 
 import clinometer
+from clinometer.errors import DataError
 from clinometer.metrics import score_fairness, wasserstein1
 from clinometer.models.fake import FakeModel
 from clinometer.probes.counterfactual.questions import NEGATIVE, POSITIVE, continued
@@ -101,6 +102,23 @@ def test_a_classifier_that_does_not_tell_good_from_bad_is_not_judged(tmp_path):
     assert verdict.state == "cannot tell"
     assert "of a positive and a negative word in order; 90 % are needed" in verdict.sentence
     assert all(math.isnan(row.estimate) for row in rows_of(found, "fairness", quantity="excess"))
+
+
+@pytest.mark.parametrize(("wrong", "state"), [(1, "none found"), (2, "cannot tell")])
+def test_nine_in_ten_pairs_of_clear_words_must_be_in_order(tmp_path, wrong, state):
+    def answer(request):
+        word = request.text.rstrip(".").split()[-1]
+        score = 0.4 + 0.2 * uniform(request.text)
+        if word in POSITIVE + NEGATIVE:
+            score = 0.9 if word in POSITIVE[wrong:] else 0.1 if word in NEGATIVE else 0.0
+        return ClassifyAnswer(negative=1 - score, neutral=math.nan, positive=score)
+
+    capabilities = ("classify",)
+    model = FakeModel(
+        answer=answer, name="judge", kind="classifier", capabilities=capabilities, version=str(wrong)
+    )
+    (verdict,) = audited(tmp_path, model, templates=3).verdicts
+    assert verdict.state == state
 
 
 def test_scores_over_templates_by_hand_and_by_the_level():
@@ -213,5 +231,5 @@ def test_the_instruction_is_the_users_where_there_is_one(tmp_path):
     }  # fmt: skip
     assert {(request.n, request.seed) for request in seen} == {(100, 0), (20, 100)}
     file.write_text('continue = "Go on"\n')
-    with pytest.raises(clinometer.InputError, match=r"one \{text\}"):
+    with pytest.raises(DataError, match=r"one \{text\}"):
         audited(tmp_path / "wrong", model, templates=1, continuation_file=str(file))

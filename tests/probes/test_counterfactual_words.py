@@ -8,7 +8,7 @@ from fake_mitigation import BASE, Writer, as_given, checkpoint, concluded
 
 from clinometer.probes.counterfactual import measures
 from clinometer.probes.counterfactual.checkpoints.comparisons import Checkpoint
-from clinometer.probes.counterfactual.words import (
+from clinometer.probes.counterfactual.checkpoints.words import (
     CheckpointResults,
     checkpoint_headlines,
     overview,

@@ -8,10 +8,11 @@ import pytest
 from fake_records import fake_model, plan_for
 from fake_sentiment import FakeOfAnyKind, FakeSentiment, ask_sentiment, row_of, rows_of, write_reviews, write_words
 
+from clinometer.errors import DataError
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND
 from clinometer.probes.kit.refusals import ASPECT as REFUSING
 from clinometer.probes.sentiment_words import PROBE
-from clinometer.probes.sentiment_words.questions import left_of, reviews_of, templates_of
+from clinometer.probes.sentiment_words.questions import fitted, left_of, templates_of
 from clinometer.probes.sentiment_words.verdicts import AFTER, APPENDED
 from clinometer.types import AnswerWord, Ask, Classify, NextWord
 
@@ -90,13 +91,18 @@ def test_a_model_without_a_sense_of_sentiment_cannot_be_told(files, way):
     findings = concluded(files, way, sense=0.0, push={"plain4": 2.5})
     assert state_of(findings, APPENDED) == CANNOT_TELL
     assert {row.labels["interpretable"] for row in rows_of(findings, "shift")} == {"no"}
+    said = [*findings.headlines, *(notice.text for notice in findings.notices)]
+    if way == "own label":
+        assert not [
+            text for text in said if "It was" in text or "one token" in text or "positive words likelier" in text
+        ]
 
 
 def test_drawn_answers_that_are_no_words_cannot_be_told_though_the_rest_makes_sense(files):
     findings = concluded(files, "drawn answers", rambles=0.6, push={"plain4": 2.5})
     (verdict,) = [each for each in findings.verdicts if each.aspect == APPENDED]
     assert verdict.state == CANNOT_TELL
-    assert "it gives a word in 4" in verdict.reason
+    assert "% of the answers that are not refusals" in verdict.reason
 
 
 # ---- refusals
@@ -154,8 +160,13 @@ def test_of_templates_that_differ_after_the_blank_one_is_asked(files):
 
 
 def test_slow_models_are_asked_about_fewer_reviews_and_chat_models_about_fewer_words(files):
-    fewer = {"causal_reviews_per_class": 20, "chat_words_per_class": 4}
-    assert [len(reviews_of(plan_of(files, way, **fewer))) for way in KINDS] == [40, 40, 40, 60]
+    fewer = {"slow_reviews_per_class": 20, "chat_words_per_class": 4, "ks": (5, 10), "slow_ks": (7,)}
+    for way in KINDS:
+        options = fitted(plan_of(files, way, **fewer)).options
+        assert (options.reviews_per_class, options.ks) == (20, (7,))
+        assert fitted(plan_of(files, way)).options.ks == files["ks"]
+    options = fitted(plan_for(PROBE, **files | fewer)).options
+    assert (options.reviews_per_class, options.ks) == (30, (5, 10))
     plan = plan_of(files, "answer", **fewer)
     (item, *_) = PROBE.questions(PROBE.stages(plan)[0], plan, None)
     assert len(item.request.words) == 3 * 4 + 2
@@ -170,6 +181,18 @@ def test_phrasings_take_turns_and_a_review_keeps_its_own(files):
         content, before = item.request.messages[0].content, asked[item.tags["review"]]
         appended = " ".join([item.tags["word"]] * item.tags["k"])
         assert content.replace(f"{appended} ", "") == before
+
+
+def test_instructions_of_the_user_are_asked_and_wrong_ones_refused_at_once(files, tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('system = "Be brief."\nfill = ["One word: {text}"]\ncontinue = ["{text}"]')
+    plan = plan_of(files, "answer", instructions_file=str(mine))
+    (item, *_) = PROBE.questions(PROBE.stages(plan)[0], plan, None)
+    assert item.request.messages[0].content == "Be brief."
+    assert item.request.messages[1].content.startswith("One word: this is")
+    mine.write_text('fill = ["One word"]\ncontinue = ["{text}"]')
+    with pytest.raises(DataError, match=r"one \{text\}"):
+        PROBE.check(plan.options)
 
 
 def test_a_classifier_reads_the_appended_words_of_a_long_review(files):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +12,11 @@ from fake_records import plan_for
 from fake_sentiment import FakeSentiment, ask_sentiment, rows_of, write_reviews, write_words
 
 from clinometer.probes.kit import CANNOT_TELL, LEAN, Numbers
+from clinometer.probes.kit.asking import FILL
 from clinometer.probes.sentiment_words import PROBE
 from clinometer.probes.sentiment_words import verdicts as module
 from clinometer.probes.sentiment_words.answers import CONTRAST, SentimentCheck
+from clinometer.probes.sentiment_words.comparisons import with_one_template
 from clinometer.probes.sentiment_words.measures import (
     PAPER_AND_Q,
     Shift,
@@ -26,6 +28,8 @@ from clinometer.probes.sentiment_words.measures import (
 from clinometer.probes.sentiment_words.verdicts import TUNED, table_2_notice, tuned_rows
 from clinometer.stats import detectable_change
 from clinometer.types import Finding
+
+FILLED = SimpleNamespace(way=FILL)  # answers of a masked model
 
 
 def scores(estimate, q=None):
@@ -185,7 +189,7 @@ def lean_row_of(estimates, ps, *, low=-0.1):
         p=np.array(ps),
     )
     listed = SimpleNamespace(listed_as=dict.fromkeys(words, "neutral"))
-    answers = SimpleNamespace(words=listed, way=SimpleNamespace(name="fill"))
+    answers = SimpleNamespace(words=listed, way=FILL)
     measured = SimpleNamespace(model="m", main_template="t", answers=answers)
     found = WordScores(numbers=numbers, q=np.array(ps))
     return module._lean_row(measured, "aspect", "", words, found, None)
@@ -255,11 +259,30 @@ def test_the_detectable_change_counts_what_is_exchanged_and_the_checkpoints(monk
             rows.append(Finding(labels=labels | own, estimate=0.0, low=-0.1, high=0.1, p=0.04, n=100))
     monkeypatch.setattr(module, "with_one_template", lambda first, second: (first, second))
     options = plan_for(PROBE).options
-    models = {name: SimpleNamespace(model=name, main_template="t", options=options) for name in ("base", "a", "b")}
+    models = {
+        name: SimpleNamespace(model=name, main_template="t", options=options, answers=FILLED)
+        for name in ("base", "a", "b")
+    }
     found = tuned_rows(rows, models)
     # two lost and two gained; two lost and five gained: two of them exchanged, three a change
     assert [row.labels["detectable"] for row in found] == [detectable_change(4, items=100, tests=2)] * 2
     assert [row.q for row in found] == pytest.approx([0.04, 0.04])
+
+
+def test_two_models_are_compared_with_a_template_that_both_sense():
+    @dataclass
+    class Measured:
+        senses: set
+        main_template: str = "first"
+        checks: tuple = ("first", "second")
+
+        def interpretable(self, template):
+            return template in self.senses
+
+    both = Measured({"first", "second"})
+    assert [each.main_template for each in with_one_template(both, Measured({"second"}))] == ["second"] * 2
+    assert [each.main_template for each in with_one_template(both, both)] == ["first"] * 2
+    assert [each.main_template for each in with_one_template(both, Measured(set()))] == ["first"] * 2
 
 
 def test_nothing_measured_no_labels_and_no_word_to_compare_each_have_their_reason(files):

@@ -41,6 +41,13 @@ def test_even_handed_models_stay_quiet_and_planted_leans_are_found(simulation, f
     assert min(found.values()) >= 12, found
 
 
+def test_fine_tuning_that_exchanges_words_is_no_change_and_one_that_adds_them_is(simulation, few_draws):
+    """Of 6: at most 2 false ones, at least 3 found (80 %: fewer in 2 of 100)."""
+    found = simulation.tuning(6)
+    assert found[simulation.EXCHANGED] <= 2
+    assert found[simulation.GAINED] >= 3
+
+
 def test_models_that_answer_at_random_do_not_pass_the_gate(simulation):
     """Under 1 %: of 60 none, or one with bad luck."""
     assert simulation.random_models(60)[simulation.GATE] <= 1

@@ -226,5 +226,5 @@ def test_questions_about_people_only_leave_countries_out(tmp_path):
 
 
 def test_models_that_fill_a_blank_or_say_what_comes_next():
-    assert PROBE.capabilities == ("fill", "next_word")
+    assert PROBE.capabilities == ("fill", "next_word", "ask")
     assert PROBE.user_data == {"human_file": "stereotypes", "emotions_file": "nrc"}

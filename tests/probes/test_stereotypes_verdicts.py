@@ -33,6 +33,7 @@ from clinometer.probes.stereotypes.measures import (
     repetitions_of,
     spread_between_groups,
 )
+from clinometer.stats import benjamini_hochberg
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = [f"word{LETTERS[i // 26]}{LETTERS[i % 26]}" for i in range(240)]
@@ -79,6 +80,9 @@ def test_an_even_hand_and_a_lean_of_each_kind(options):
         "negativity of the category second",
     )
     even = conclude(model(), **options)[0]
+    for table in ("negativity", "category_negativity"):  # a family each
+        p, q = np.array([(row.p, row.q) for row in rows_of(even, table)]).T
+        assert q == pytest.approx(benjamini_hochberg(p))
     assert states(even) == dict.fromkeys((general, single, first, second), "none found")
 
     one = conclude(model(leaning=GROUPS[7:8], strength=8.0), **options)[0]
@@ -255,12 +259,23 @@ def test_groups_are_compared_with_those_asked_alike():
     assert math.isnan(float(alone.estimate))  # nobody else is asked in these words
 
 
+def test_few_groups_of_a_category_have_no_interval():
+    repeated = repetitions_of(np.random.default_rng(0).random((14, 2)), np.tile([0, 1], (14, 1)))
+    few, enough = (
+        category_difference(repeated, np.arange(n), rng=np.random.default_rng(0), draws=99) for n in (4, 5)
+    )
+    assert few.low is None
+    assert few.p is None
+    assert not math.isnan(float(enough.low))
+
+
 def test_unsteady_groups_have_wider_intervals_where_groups_differ_in_that():
     rng = np.random.default_rng(0)
     asked = np.tile(np.arange(5), (60, 1))
     alike, freedom = group_differences(repetitions_of(rng.standard_normal((60, 5)), asked))
     width = alike.high - alike.low
     assert np.ptp(width) == pytest.approx(0.0, abs=1e-9) or freedom > 20
+    assert width.max() < 1.2 * width.min()  # one variance for all, though five wordings show many
     repeated = repetitions_of(np.where(np.arange(60) % 2, 1.0, 6.0)[:, None] * rng.standard_normal((60, 5)), asked)
     unequal, fewer = group_differences(repeated)
     width = unequal.high - unequal.low
@@ -313,6 +328,9 @@ def test_chosen_groups_in_all_models(options):
     leaning = conclude(model(leaning=GROUPS[7:8], strength=8.0), **options)[0]
     assert rows_of(leaning, "chosen_emotions")[0].labels["group"] == GROUPS[7]
     assert len(rows_of(leaning, "chosen_emotions")) == 6 * 10
+    # and at the other end the most positive one
+    positive = conclude(model(leaning=GROUPS[9:10], strength=0.02), **options)[0]
+    assert GROUPS[9] in {row.labels["group"] for row in rows_of(positive, "chosen_emotions")}
 
 
 def test_an_unknown_group_to_chart_is_refused(options):

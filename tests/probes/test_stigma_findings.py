@@ -32,7 +32,12 @@ def ratings(tmp_path_factory):
 def summarise(ratings):
     def run(*models, seed=0, **options):
         """Each model is (name, kind, what answers)."""
-        options = {"templates": ["for me", "impersonal"], "draws": 199, "ratings_file": ratings} | options
+        options = {
+            "templates": ["for me", "impersonal"],
+            "draws": 199,
+            "ratings_file": ratings,
+            "one_word": False,
+        } | options
         records, plans = MemoryRecords(), []
         for name, kind, answer in models:
             model = fake_model(name, capabilities=(CAPABILITY[kind],))
@@ -468,7 +473,7 @@ def test_same_records_same_findings(summarise):
 
 def test_figures_draw_labels_that_the_tables_have(exact, summarise):
     tables = {table.name: table for table in exact.tables}
-    assert len(exact.figures) == 14
+    assert len(exact.figures) == 15
     for figure in exact.figures:
         rows = tables[figure.table].rows
         named = {figure.x, figure.y, figure.color, figure.row, figure.column, *figure.menus, *figure.filters}
@@ -479,4 +484,4 @@ def test_figures_draw_labels_that_the_tables_have(exact, summarise):
         assert len({tuple(row.labels) for row in table.rows}) == 1
         assert len({tuple(row.labels.values()) for row in table.rows}) == len(table.rows)
     only_chat = summarise(("c", "chat", FakeChat(lambda tags, i: "1")), answers=1, chat_conditions=5)
-    assert {figure.name for figure in only_chat.figures} == {"social_distance", "readings"}
+    assert {figure.name for figure in only_chat.figures} == {"social_distance", "readings", "refusals"}

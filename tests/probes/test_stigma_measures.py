@@ -63,6 +63,9 @@ def test_few_conditions_give_no_interval_and_no_p():
     found = difference(values, few, rng=np.random.default_rng(0), draws=199)
     assert np.isnan([found.low, found.high, found.p]).all()
     assert found.estimate == pytest.approx(values[:4].mean(axis=0) - values[4:].mean(axis=0))
+    values[4:, 1] = np.nan  # of the second column, nobody is left on the other side
+    p = shuffled_p(values, np.repeat([True, False], [10, 10]), rng=np.random.default_rng(0))
+    assert np.isnan(p).tolist() == [False, True]
     empty = mean_interval(values[:0], rng=np.random.default_rng(0), draws=199)
     assert np.isnan(empty.estimate).all()
     assert empty.n.tolist() == [0, 0]

@@ -53,14 +53,15 @@ def test_three_kinds_of_model_in_one_run(tmp_path, conditions):
         FakeModel(answer=classify, name="classifier", kind="classifier", capabilities=("classify",)),
         FakeModel(answer=answer, name="chat", kind="chat", capabilities=("ask",)),
     ]
-    options = {"stigma": {"conditions_file": conditions, "answers": 2, "draws": 199}}
+    options = {"stigma": {"conditions_file": conditions, "answers": 2, "draws": 199, "one_word": False}}
     run = clinometer.audit(models, probes="stigma", options=options, folder=tmp_path / "run")
     (found,) = run.findings
     gaps = {row.labels["measure"]: row for row in found.tables[0].rows if row.labels["template"] == "all"}
     assert gaps["negative attitude"].estimate == pytest.approx(0.375)  # .5/.8 − .2/.8
     assert gaps["negative classification"].estimate == pytest.approx(1)
     assert gaps["social distance"].estimate == pytest.approx(2)
-    assert [verdict.state for verdict in found.verdicts] == ["lean", "cannot tell", "lean", "lean"]
+    states = [verdict.state for verdict in found.verdicts]
+    assert states == ["lean", "cannot tell", "lean", "lean", "none found"]  # it refuses every second answer alike
     assert len(found.headlines) == 4  # and the correlation, but nothing of single conditions: they are all alike
     page = run.report_path.read_text()
     assert "How would you feel about" in page  # the prompts behind a figure

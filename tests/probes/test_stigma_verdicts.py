@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 from fake_attitude import RATINGS, FakeAttitude, FakeChat, FakeClassifier, noise_of, row_of, rows_of
 from fake_records import MemoryRecords, ask, fake_model, plan_for
+from scipy import stats
 
 import clinometer
 from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, state_of
+from clinometer.probes.kit.refusals import ASPECT as REFUSES
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.answers import LISTS, MaskedAnswers
 from clinometer.probes.stigma.gates import classifier_gate, masked_gate
 from clinometer.probes.stigma.measures import normal_scales
 from clinometer.stats import benjamini_hochberg
+from clinometer.stats.two_groups import SCALES
 from clinometer.types import WordAnswer
 
 TESTS = Path(__file__).parents[1]
@@ -31,7 +34,7 @@ def summarise(tmp_path_factory):
     path.write_text(RATINGS)
 
     def run(*models, **options):
-        options = {"templates": ["for me"], "draws": 199, "ratings_file": str(path)} | options
+        options = {"templates": ["for me"], "draws": 199, "ratings_file": str(path), "one_word": False} | options
         records, plans = MemoryRecords(), []
         for name, kind, answer in models:
             plans.append(plan_for(PROBE, model=fake_model(name, capabilities=(CAPABILITY[kind],)), **options))
@@ -108,7 +111,7 @@ def test_no_headline_prints_nan(beside_random, summarise):
         answers=1,
         chat_conditions=5,
     )
-    assert [each.state for each in silent.verdicts] == [CANNOT_TELL] * 3
+    assert [each.state for each in silent.verdicts] == [CANNOT_TELL] * 3 + [NONE_FOUND]  # and refuses nothing
     assert (
         silent.headlines[0] == "m cannot be judged: rated words hold none of its probability, and it takes 0.15."
     )
@@ -266,18 +269,20 @@ def test_counts_of_negative_outcomes_by_hand(summarise):
 
 
 def test_probability_of_the_words_read_by_hand(summarise):
-    """.95 at every prompt but those about neighbours, which have .2: one of seven."""
+    """.95 at every prompt but those about neighbours, which have .2, and recommending, which has .37."""
     fake = FakeAttitude(good)
 
     def answer(item):
         if item.tags["distance"] == "neighbour":
             return WordAnswer(words=("unlikely", "likely"), logprobs=(math.log(0.1), math.log(0.1001)))
+        if item.tags["distance"] == "recommend":
+            return WordAnswer(words=("unlikely", "likely"), logprobs=(math.log(0.17), math.log(0.2)))
         return fake(item)
 
     found = summarise(("m", "masked", answer))
     shares = {row.labels["probability"]: row.estimate for row in rows_of(found, "top_words", template="all")}
-    assert shares["0.9 to 1.0"] == pytest.approx(6 / 7)
-    assert shares["0.2 to 0.3"] == pytest.approx(1 / 7)
+    assert shares["0.9 to 1.0"] == pytest.approx(5 / 7)
+    assert shares["0.2 to 0.3"] == shares["0.3 to 0.4"] == pytest.approx(1 / 7)
     assert sum(shares.values()) == pytest.approx(1)
     row = rows_of(found, "top_words", template="for me")[0]
     assert row.labels["smallest"] == pytest.approx(0.2001)
@@ -322,6 +327,63 @@ def test_categories_under_five_cannot_be_told(beside_random):
     assert LEAN in {row.labels["state"] for row in rows}
 
 
+def test_the_question_over_all_templates_is_a_family_of_its_own(summarise):
+    found = summarise(
+        ("m", "masked", FakeAttitude(lambda tags: 0.4, noise=0.05, spread=0.05)),
+        templates=["for me", "impersonal"],
+    )
+    every, *single = rows_of(found, "difference")
+    assert every.labels["template"] == "all"
+    assert every.q == every.p
+    assert [row.q for row in single] == pytest.approx(benjamini_hochberg([row.p for row in single]))
+
+
+def test_the_excess_of_another_condition_is_over_the_rest_of_its_kind():
+    simulation = _simulation()
+    found = simulation.masked(np.random.default_rng(0), np.random.default_rng(1).normal(0.4, 0.05, size=122))
+    others = np.flatnonzero(~found.roster.stigmatized)
+    first, rest = others[0], others[1:]
+    excess = measures.condition_excess(found)
+    assert excess.estimate[first] == pytest.approx(found.overall[first] - found.overall[rest].mean())
+    assert excess.estimate[0] == pytest.approx(found.overall[0] - found.overall[others].mean())
+
+
+def test_a_few_extreme_conditions_decide_nothing(summarise):
+    """Every eighth stigmatized condition far above, the others alike: found by the rule, and not called."""
+    rank = {name: at for at, name in enumerate(dict.fromkeys(each.condition for each in load_conditions()))}
+
+    def few(tags):
+        stands_out = tags["group"] == "stigmatized" and rank[tags["condition"]] % 8 == 0
+        return 0.75 if stands_out else 0.4
+
+    def score(tags, i):
+        return str(3 if few(tags) > 0.5 else int(noise_of(4, tags["condition"], tags["distance"]) > 1.5))
+
+    found = summarise(
+        ("m", "masked", FakeAttitude(few, noise=0.02, spread=0.01)),
+        ("c", "chat", FakeChat(score)),
+        answers=1,
+    )
+    states = {(each.model, each.aspect.split()[0]): each for each in found.verdicts}
+    for verdict in (states["m", "attitude"], states["c", "social"]):
+        assert (verdict.q < 0.05, verdict.low > 0) == (True, True)
+        assert verdict.state == CANNOT_TELL
+        assert "a few conditions with very high or low numbers" in verdict.reason
+
+
+def test_a_category_that_hangs_on_few_cannot_be_told(summarise):
+    rank = {name: at for at, name in enumerate(dict.fromkeys(each.condition for each in load_conditions()))}
+
+    def some(tags):
+        chosen = tags["category"] == "physical traits" and tags["group"] == "stigmatized"
+        return 0.52 + 0.08 * (rank[tags["condition"]] % 7 == 0) if chosen else 0.5
+
+    found = summarise(("m", "masked", FakeAttitude(some, noise=0.02, spread=0.01)))
+    row = row_of(found, "categories", category="physical traits")
+    assert (row.q < 0.05, row.low > 0) == (True, True)
+    assert row.labels["state"] == CANNOT_TELL
+
+
 # ---------------------------------------------------------------------------------------------------------
 # Agreement and error rates
 
@@ -358,6 +420,8 @@ def test_headlines_verdicts_and_tables_agree(summarise):
         assert verdict.state == state_of(row)
         assert verdict.detectable > 0
         assert verdict.size
+        if verdict.aspect == REFUSES and verdict.state != LEAN:
+            continue
         (said,) = [text for text in found.headlines if text.startswith(verdict.sentence)]
         assert f"{row.estimate:+.3f}".replace("-", "−") in said
         assert f"{row.high:+.3f}".replace("-", "−") in said
@@ -365,7 +429,8 @@ def test_headlines_verdicts_and_tables_agree(summarise):
     assert states["even", "attitude"] == NONE_FOUND
     assert states["few", "single"] == LEAN
     assert states["random", "attitude"] == CANNOT_TELL
-    judged = len([verdict for verdict in found.verdicts if verdict.aspect != "single conditions"])
+    assert states["chat", "for"] == NONE_FOUND  # nobody is refused, and no headline says so
+    judged = len([each for each in found.verdicts if each.aspect not in ("single conditions", REFUSES)])
     told = len(
         [each for each in found.verdicts if each.aspect == "single conditions" and each.state != CANNOT_TELL]
     )
@@ -405,5 +470,14 @@ def test_skewed_conditions_single_nobody_out():
     assert sum(heavy) <= 8
     shifted = rng.normal(0.4, 0.03, size=122) + np.where(np.arange(122) < 5, 0.3, 0.0)
     assert normal_scales(shifted, labels)  # what a model singles out lies above, and is not chance
+    # three conditions far below are enough; above, they would be what the model singles out
+    scores = np.concatenate([stats.norm.ppf((np.arange(n) + 0.5) / n) for n in (93, 29)])
+    normal = 0.4 + 0.03 * scores
+    assert len(normal_scales(normal, labels)) == 5
+    assert normal_scales(normal - 0.15 * (np.arange(122) < 3), labels) == []
+    assert normal_scales(normal + 0.15 * np.isin(np.arange(122), (90, 91, 92)), labels)
+    # the non-stigmatized ones must look normal on the scale: on that of log-normal ones, log and nothing else
+    skewed = np.where(labels, normal, 0.1 * np.exp(0.8 * scores))
+    assert [SCALES.index(scale) for scale in normal_scales(skewed, labels)] == [2, 4]
     few = np.repeat([True, False], [93, 4])
     assert normal_scales(rng.normal(0.4, 0.03, size=97), few) == []

@@ -99,6 +99,6 @@ def test_verdicts_survive_the_disk_and_are_compared(tmp_path):
     same = compare_findings(read, findings(verdict(), unable))
     assert same.numbers == same.wording == ()
     other = compare_findings(read, findings(dataclasses.replace(verdict(), state=NONE_FOUND), unable))
-    assert other.numbers == ("the verdict on m, x: 'lean' is stored, 'none found' follows",)
+    assert other.numbers == ("the verdict on m, x: state 'lean' is stored, 'none found' follows",)
     reworded = compare_findings(read, findings(dataclasses.replace(verdict(), sentence="else"), unable))
     assert (reworded.numbers, reworded.wording) == ((), ("verdicts",))

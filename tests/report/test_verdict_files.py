@@ -16,7 +16,14 @@ HOSTILE = replace(LEAN, model="<img src=x>|`x`", sentence="<img src=x>|`x` leans
 
 @pytest.mark.parametrize(
     ("verdicts", "code", "allowed"),
-    [((), 4, 0), ((NONE,), 0, 0), ((NONE, UNKNOWN), 4, 0), ((UNKNOWN, LEAN), 3, 3), ((LEAN,), 3, 3)],
+    [
+        ((), 4, 0),
+        ((NONE,), 0, 0),
+        ((NONE, UNKNOWN), 4, 0),
+        ((UNKNOWN, LEAN), 3, 3),
+        ((LEAN,), 3, 3),
+        ((NONE, replace(LEAN, concerns="robustness")), 0, 0),
+    ],
 )
 def test_the_exit_code_follows_from_the_verdicts(verdicts, code, allowed):
     assert exit_code(verdicts, fail_on="lean") == code

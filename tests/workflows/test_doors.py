@@ -21,7 +21,7 @@ from tests.train.mitigation_samples import write_planted
 from tests.train.samples import reviews
 
 
-class Asked(Exception):
+class Asked(BaseException):
     """A door has made its request."""
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from clinometer.annotation.items import Item, ItemKind, distinct_items, make_item
 from clinometer.data import CsvRow, read_csv, read_text
-from clinometer.data.files import to_csv, unescaped
+from clinometer.data.files import to_csv
 from clinometer.errors import DataError, nearest
+from clinometer.plain import unescaped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from clinometer.cli.terminal import show
+
 if TYPE_CHECKING:
     from clinometer.annotation.items import Item
     from clinometer.annotation.merging import Agreement, Merged
@@ -78,9 +80,9 @@ def export(
             seed=seed,
         )
     )
-    print(f"{written.items:,} {kind} to rate: {', '.join(written.choices)}")
-    print(f"sheet      {out}")
-    print(f"guideline  {written.guideline}")
+    show(f"{written.items:,} {kind} to rate: {', '.join(written.choices)}")
+    show(f"sheet      {out}")
+    show(f"guideline  {written.guideline}")
 
 
 @annotate.command()
@@ -124,14 +126,14 @@ def read(
     _print_agreement(found.agreement, total=len(found.items))
     _print_merged(found.merged)
     for what, file in write_ratings(request, found):
-        print(f"{what:<12}{file}")
+        show(f"{what:<12}{file}")
 
 
 def _print_agreement(agreement: Agreement, *, total: int) -> None:
     for pair in agreement.pairs:
-        print(f"{pair.first} and {pair.second}: {_kappa(pair)}")
+        show(f"{pair.first} and {pair.second}: {_kappa(pair)}")
     for rater, missing in agreement.missing.items():
-        print(f"{rater} left out {len(missing):,} of {total:,}: {_some(missing)}")
+        show(f"{rater} left out {len(missing):,} of {total:,}: {_some(missing)}")
 
 
 def _kappa(pair: RaterPair) -> str:
@@ -156,9 +158,9 @@ def _print_merged(merged: Merged) -> None:
     settled = f"all raters agree on {counts['all agree']:,} items"
     settled += f", most on {counts['majority']:,}" if counts["majority"] else ""
     settled += f", {counts['resolved']:,} were resolved" if counts["resolved"] else ""
-    print(f"{settled}, {len(merged.unresolved):,} are unresolved")
+    show(f"{settled}, {len(merged.unresolved):,} are unresolved")
     if merged.unresolved:
-        print(f"unresolved: {_some(merged.unresolved)}")
+        show(f"unresolved: {_some(merged.unresolved)}")
 
 
 def _some(items: Sequence[Item]) -> str:

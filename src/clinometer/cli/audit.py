@@ -74,6 +74,14 @@ def audit(
         str | None,
         typer.Option(help="sentiment_words: neutral words (MPQA .tff, or CSV word,label).", show_default=False),
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="stereotypes, stigma, counterfactual: your own groups of people (CSV name,category and perhaps "
+            "plural, singular, verb, subgroup, article).",
+            show_default=False,
+        ),
+    ] = None,
     scorer: Annotated[
         list[str] | None,
         typer.Option(help="counterfactual: a classifier that scores the texts; at least two.", show_default=False),
@@ -150,6 +158,7 @@ def audit(
         "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
         "--dtype": dtype, "--set": set_,
         "--template": template, "--labels": labels, "--reviews": reviews, "--neutral": neutral,
+        "--groups": groups,
         "--scorer": scorer, "--encoder": encoder, "--as": as_, "--label-map": label_map,
         "--base-url": base_url, "--price": price,
     }  # fmt: skip
@@ -164,7 +173,7 @@ def audit(
     from clinometer.engine import Limits
     from clinometer.spec import read_spec
     from clinometer.workflows import AuditRequest, Execution, run_audit
-    from clinometer.workflows.specs import default_models, new_run_folder
+    from clinometer.workflows.specs import default_models, new_run_folder, with_groups
 
     if spec is not None:
         wanted = with_answers(read_spec(spec), written)
@@ -191,6 +200,7 @@ def audit(
             endpoint={"base_url": base_url, "price": price},
             ways=as_ or [],
         )
+        wanted = with_groups(wanted, groups) if groups else wanted
 
     place = out if out is not None else new_run_folder(wanted)
     limits = Limits(requests=max_requests, tokens=max_tokens, cost=max_cost)

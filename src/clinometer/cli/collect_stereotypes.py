@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clinometer.cli.arguments import QuietOption
+from clinometer.cli.terminal import show
 from clinometer.errors import DataError
 
 if TYPE_CHECKING:
@@ -86,21 +86,22 @@ def _collect(
             )
             progress.end()
     except KeyboardInterrupt:
-        print(f"\nclinometer: stopped; the same command resumes in {folder}", file=sys.stderr)
+        show(error=True)
+        show(f"clinometer: stopped; the same command resumes in {folder}", error=True)
         raise typer.Exit(130) from None
     for reason in found.asked.left_alone:
-        print(f"not asked any more this time: {reason}")
-    print(
+        show(f"not asked any more this time: {reason}")
+    show(
         f"{counted(found.asked.answered, 'question')} answered, {found.asked.failed:,} failed,"
         f" {found.still:,} of {found.total:,} still open"
     )
     for reason, count in found.cleaned.dropped.items():
-        print(f"{counted(count, 'suggestion')} dropped: {reason}")
+        show(f"{counted(count, 'suggestion')} dropped: {reason}")
     open_rows = write_review(found)
-    print(f"{counted(len(found.cleaned.candidates), 'completion')}, {open_rows:,} of them to judge: {found.sheet}")
-    print(f"then: clinometer data collect-stereotypes --read-back {found.sheet} --out FILE")
+    show(f"{counted(len(found.cleaned.candidates), 'completion')}, {open_rows:,} of them to judge: {found.sheet}")
+    show(f"then: clinometer data collect-stereotypes --read-back {found.sheet} --out FILE")
     if found.still:
-        print("run the same command again later to ask what is still open")
+        show("run the same command again later to ask what is still open")
         raise typer.Exit(1)
 
 
@@ -111,7 +112,7 @@ def _write_dataset(sheet: Path, file: Path) -> None:
     kept = judged_stereotypes(sheet)
     write_stereotypes(file, kept)
     groups = {row.group for row in kept}
-    print(f"{file}: {counted(len(kept), 'stereotype')} about {counted(len(groups), 'group')}")
+    show(f"{file}: {counted(len(kept), 'stereotype')} about {counted(len(groups), 'group')}")
     if several := sum(" " in row.attribute for row in kept):
-        print(f"{several:,} of them have several words, which no audit can find")
-    print(f"to use it: clinometer data add stereotypes {file}")
+        show(f"{several:,} of them have several words, which no audit can find")
+    show(f"to use it: clinometer data add stereotypes {file}")

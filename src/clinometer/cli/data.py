@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinometer.cli.collect_stereotypes import collect_stereotypes
+from clinometer.cli.terminal import show
 from clinometer.errors import DataError
 
 if TYPE_CHECKING:
@@ -69,22 +70,23 @@ def list_() -> None:
     from clinometer.data.user_folder import DATASETS, added_file, read_record, user_folder
 
     for name, dataset in DATASETS.items():
-        print(f"{name}: {dataset.about}")
-        print(f"  terms   {dataset.terms}")
-        print(f"  page    {dataset.page}")
+        show(f"{name}: {dataset.about}")
+        show(f"  terms   {dataset.terms}")
+        show(f"  page    {dataset.page}")
         try:
             added = added_file(name)
         except DataError as error:
-            print(f"  damaged {error}")
+            show(f"  damaged {error}")
             continue
         if added is None:
             how = f"clinometer data get {name}" if dataset.url else f"clinometer data add {name} PATH"
-            print(f"  not added: {how}")
+            show(f"  not added: {how}")
         else:
             record = read_record(name)
-            print(f"  added   {record.added} from {record.origin}")
-            print(f"  found   {record.found}\n  sha256  {record.sha256}")
-    print(f"kept in {user_folder()}")
+            show(f"  added   {record.added} from {record.origin}")
+            show(f"  found   {record.found}")
+            show(f"  sha256  {record.sha256}")
+    show(f"kept in {user_folder()}")
 
 
 @data.command()
@@ -93,7 +95,7 @@ def remove(name: NameArgument) -> None:
     from clinometer.data.user_folder import remove_added
 
     record = remove_added(name)
-    print(f"{name}: removed" + (f" ({record.found}, from {record.origin})" if record else ""))
+    show(f"{name}: removed" + (f" ({record.found}, from {record.origin})" if record else ""))
 
 
 @data.command()
@@ -124,7 +126,7 @@ def get_reviews(
         negative=negative,
         out=out,
     )
-    print(f"{count:,} reviews written to {out}; audit with: --reviews {out}")
+    show(f"{count:,} reviews written to {out}; audit with: --reviews {out}")
 
 
 data.command()(collect_stereotypes)
@@ -133,8 +135,9 @@ data.command()(collect_stereotypes)
 def _print_added(record: AddedDataset) -> None:
     from clinometer.data.user_folder import user_folder
 
-    print(f"{record.name}: {record.found}")
-    print(f"  sha256  {record.sha256}\n  kept in {user_folder() / record.name}")
+    show(f"{record.name}: {record.found}")
+    show(f"  sha256  {record.sha256}")
+    show(f"  kept in {user_folder() / record.name}")
 
 
 def _show_bytes(done: int, total: int) -> None:
@@ -142,4 +145,4 @@ def _show_bytes(done: int, total: int) -> None:
     if sys.stderr.isatty():
         of = f" of {total / 1e6:.1f}" if total else ""
         end = "\n" if done == total else "\r"
-        print(f"  {done / 1e6:.1f}{of} MB", end=end, file=sys.stderr, flush=True)
+        show(f"  {done / 1e6:.1f}{of} MB", end=end, error=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clinometer.cli.progress import duration
+from clinometer.cli.terminal import show
 
 if TYPE_CHECKING:
     from clinometer.workflows import AuditRequest
@@ -15,30 +16,31 @@ def print_estimate(request: AuditRequest) -> None:
     from clinometer.workflows.estimate import estimate_audit
 
     rows = list(estimate_audit(request))
-    print(f"{'audit':<17} {'model':<24} {'stage':<12} {'requests':>9} {'tokens in':>11} {'tokens out':>11}  time")
+    show(f"{'audit':<17} {'model':<24} {'stage':<12} {'requests':>9} {'tokens in':>11} {'tokens out':>11}  time")
     for row in rows:
         known = row.tokens_in > 0
         count = f"{row.requests:,}" if row.requests else "later"
         given = f"{row.tokens_in:,}" if known else "–"
         made = f"≤ {row.tokens_out:,}" if known and row.sent else "–"
         time = f"about {duration(row.seconds)}" if row.seconds else "–"
-        print(f"{row.audit:<17} {row.model[:24]:<24} {row.stage:<12} {count:>9} {given:>11} {made:>11}  {time}")
+        show(f"{row.audit:<17} {row.model[:24]:<24} {row.stage:<12} {count:>9} {given:>11} {made:>11}  {time}")
     sent = [row for row in rows if row.sent]
     if sent:
         requests = sum(row.requests for row in sent)
         asked, answered = sum(row.tokens_in for row in sent), sum(row.tokens_out for row in sent)
         cost = sum(row.cost for row in sent)
         priced = f", cost at most {cost:,.4g}" if cost else ""
-        print(
-            f"\nto endpoints: {requests:,} requests, about {asked:,} tokens in, at most {answered:,} out{priced}"
-        )
-        print(
+        show()
+        show(f"to endpoints: {requests:,} requests, about {asked:,} tokens in, at most {answered:,} out{priced}")
+        show(
             "Counted for an endpoint that gives one answer to a request; up to 20 more requests find out what it "
             "offers. Where it gives several at once, there are fewer requests; where it tells no "
             "log-probabilities, a question about a word is 64."
         )
     if any(row.seconds for row in rows):
-        print("\nTimes are estimated from a few of these questions, timed here; scorers and encoders come on top.")
+        show()
+        show("Times are estimated from a few of these questions, timed here; scorers and encoders come on top.")
     if any(not row.requests for row in rows):
-        print("\nlater: depends on the answers of the stage before.")
-    print("Nothing was sent, nothing was written.")
+        show()
+        show("later: depends on the answers of the stage before.")
+    show("Nothing was sent, nothing was written.")

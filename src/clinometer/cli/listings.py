@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from clinometer.cli.terminal import show
+
 
 def models(
     name: Annotated[
@@ -19,19 +21,20 @@ def models(
     from clinometer.plugins import MODELS, entry_points, package_of
 
     for model in catalogue() if name is None else [entry(name)]:
-        print(f"{model.name}: {model.about}")
-        print(f"  kind      {model.kind}")
-        print(f"  size      {model.size / 1e6:.1f} MB")
-        print(f"  licence   {model.licence}")
-        print(f"  source    {model.source}")
-        print(f"  sha256    {model.checksum}")
+        show(f"{model.name}: {model.about}")
+        show(f"  kind      {model.kind}")
+        show(f"  size      {model.size / 1e6:.1f} MB")
+        show(f"  licence   {model.licence}")
+        show(f"  source    {model.source}")
+        show(f"  sha256    {model.checksum}")
         if model.card and name is None:
-            print(f"  card      clinometer models {model.name}")
+            show(f"  card      clinometer models {model.name}")
         elif model.card:
             _print_card(tomllib.loads(model.card), indent=2)
     if name is None:
         for provider in sorted(entry_points(MODELS)):
-            print(f"{provider}: more models, opened by name\n  source    {package_of(MODELS, provider)}")
+            show(f"{provider}: more models, opened by name")
+            show(f"  source    {package_of(MODELS, provider)}")
 
 
 def probes() -> None:
@@ -41,11 +44,11 @@ def probes() -> None:
     from clinometer.probes import PROBES
 
     for name, probe in sorted(PROBES.items()):
-        print(f"{name}: {probe.title}")
-        print(f"  {probe.question}")
-        print(f"  Needs a model that offers {' or '.join(probe.capabilities)}. After {probe.paper}.")
-        print(f"  From {package_of(GROUP, name)}.")
-        print("  Options (--set):")
+        show(f"{name}: {probe.title}")
+        show(f"  {probe.question}")
+        show(f"  Needs a model that offers {' or '.join(probe.capabilities)}. After {probe.paper}.")
+        show(f"  From {package_of(GROUP, name)}.")
+        show("  Options (--set):")
         for field in dataclasses.fields(probe.options):
             changes = [
                 f"{profile}: {values[field.name]!r}"
@@ -53,13 +56,16 @@ def probes() -> None:
                 if field.name in values
             ]
             shown = f"  ({', '.join(changes)})" if changes else ""
-            print(f"    {name}.{field.name} = {field.default!r}{shown}")
+            show(f"    {name}.{field.name} = {field.default!r}{shown}")
 
 
 def _print_card(part: dict[str, Any], *, indent: int) -> None:
     for name, value in part.items():
         if isinstance(value, dict):
-            print(f"{' ' * indent}{name}")
+            show(f"{' ' * indent}{name}")
             _print_card(value, indent=indent + 2)
         else:
-            print(f"{' ' * indent}{name}: {str(value).strip()}")
+            first, *more = str(value).strip().splitlines() or [""]
+            show(f"{' ' * indent}{name}: {first}")
+            for line in more:
+                show(line)

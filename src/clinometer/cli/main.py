@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -17,9 +18,11 @@ from clinometer.cli.mitigate import mitigate
 from clinometer.cli.questions import questions
 from clinometer.cli.runs import report, resume, verify
 from clinometer.cli.shift import shift
+from clinometer.cli.terminal import clean_libraries, show
 from clinometer.cli.train import train
 from clinometer.cli.tune import tune
 from clinometer.errors import ClinometerError, SettingError
+from clinometer.plain import visible
 
 app = typer.Typer(
     help="Measure which way a language model leans.",
@@ -40,7 +43,7 @@ app.add_typer(annotate, name="annotate")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"clinometer {__version__}")
+        show(f"clinometer {__version__}")
         raise typer.Exit
 
 
@@ -55,9 +58,19 @@ def _options(
 
 def main() -> None:
     """Run the command line; our own errors are one line and an exit code, not a traceback."""
+    # typer quotes an argument that it does not understand as it is: let it do so only where that is harmless
+    plain = all(visible(argument) == argument for argument in sys.argv)
     try:
-        app()
+        with clean_libraries():
+            sys.exit(app(standalone_mode=plain) or 0)
     except ClinometerError as error:
         message = error.on_command_line if isinstance(error, SettingError) else error
-        print(f"clinometer: {message}", file=sys.stderr)
+        show(f"clinometer: {message}", error=True)
         sys.exit(error.exit_code)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # not typer's but our mistake: the traceback helps to find it
+            for line in traceback.format_exc().splitlines():
+                show(line, error=True)
+            sys.exit(1)
+        show(f"clinometer: {error.format_message()}", error=True)
+        sys.exit(getattr(error, "exit_code", 2))

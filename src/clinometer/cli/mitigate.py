@@ -18,6 +18,7 @@ from clinometer.cli.arguments import (
     SeedOption,
     SettingsOption,
 )
+from clinometer.cli.terminal import show
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
@@ -143,20 +144,20 @@ def mitigate(
 
 def _print(tuned: Tuned, checkpoint: Checkpoint) -> None:
     figures, tuning = checkpoint.figures, checkpoint.tuning
-    print(checkpoint.folder)
-    print(
+    show(checkpoint.folder)
+    show(
         f"  {figures['steps']:,} steps; language-model loss {_first_to_last(figures, 'language')}, distance to the"
         f" counterfactual {_first_to_last(figures, 'fairness')} (first tenth to last)"
     )
     if "projection" in figures:
         projection = figures["projection"]
-        print(
+        show(
             f"  sentiment projection right on {projection['accuracy']:.1%} [{projection['low']:.1%},"
             f" {projection['high']:.1%}] of {projection['n']:,} held-out sentences"
         )
     if "quality" in tuning:
-        print(f"  {tuning['quality']}")
-    print(
+        show(f"  {tuning['quality']}")
+    show(
         f"  {figures['weights_changed']:,} of {figures['weights']:,} weights changed; SHA-256"
         f" {tuning['base'][:12]}… before, {tuned.weights_of(checkpoint)[:12]}… after"
     )

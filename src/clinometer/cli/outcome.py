@@ -56,10 +56,10 @@ def settle(run: Run, outcome: Outcome) -> None:
     from clinometer.report.verdict_files import exit_code, verdicts_json, verdicts_markdown
 
     verdicts = run.verdicts
-    for path, write in ((outcome.json, verdicts_json), (outcome.markdown, verdicts_markdown)):
+    for path, written in ((outcome.json, verdicts_json), (outcome.markdown, verdicts_markdown)):
         if path is not None:
             try:
-                path.write_text(write(run.path.name, verdicts), encoding="utf-8")
+                path.write_text(written(run.path.name, verdicts), encoding="utf-8")
             except OSError as error:
                 raise InputError(f"verdicts cannot be written to {path}: {error.strerror}") from error
     code = exit_code(

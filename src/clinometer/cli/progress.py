@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from clinometer.cli.terminal import show
 from clinometer.errors import EndpointError, StoppedError
+from clinometer.plain import visible
 
 if TYPE_CHECKING:
     from clinometer.engine import Progress
@@ -28,7 +30,8 @@ def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> 
             run = work(progress)
     except KeyboardInterrupt:
         again = f"continue with: clinometer resume {place}" if place.exists() else "nothing was written"
-        print(f"\nclinometer: stopped; {again}", file=sys.stderr)
+        show(error=True)
+        show(f"clinometer: stopped; {again}", error=True)
         raise typer.Exit(130) from None
     except (EndpointError, StoppedError) as error:
         if not place.exists():
@@ -43,15 +46,18 @@ def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> 
 def print_run(run: Run) -> None:
     """Print what was found, and where the run and its report are."""
     for found in run.findings:
-        print(f"\n{found.probe}")
+        show()
+        show(found.probe)
         for line in found.headlines:
-            print(f"  {line}")
+            show(f"  {line}")
         for notice in found.notices:
             if notice.level == "warning":  # the others are in the report
-                print(f"  warning: {notice.text}")
-    print(f"\nrun     {run.path}\nreport  {run.report_path}")
+                show(f"  warning: {notice.text}")
+    show()
+    show(f"run     {run.path}")
+    show(f"report  {run.report_path}")
     if run.digest:
-        print(f"digest  {run.digest}")
+        show(f"digest  {run.digest}")
 
 
 @contextlib.contextmanager
@@ -96,7 +102,7 @@ class _Lines:
         self._start = self._last = time.monotonic()
         kept = f", {done:,} already recorded" if done else ""
         count = f"{total:,} {unit}{'s' if total != 1 else ''}" if total else f"more {unit}s than one window"
-        _say(f"{label}: {count}{kept}")
+        show(f"{label}: {count}{kept}", error=True)
 
     def advance(self, count: int) -> None:
         self._fresh += count
@@ -107,17 +113,17 @@ class _Lines:
             done = self._done + self._fresh
             if self._total:
                 left = (self._total - done) / rate if rate else 0.0
-                _say(f"{self._label}: {done:,}/{self._total:,}, {_rate(rate)}, {duration(left)} left")
+                show(f"{self._label}: {done:,}/{self._total:,}, {_rate(rate)}, {duration(left)} left", error=True)
             else:
-                _say(f"{self._label}: {done:,}, {_rate(rate)}")
+                show(f"{self._label}: {done:,}, {_rate(rate)}", error=True)
 
     def end(self) -> None:
         seconds = time.monotonic() - self._start
         if self._fresh:
-            _say(f"{self._label}: done, {self._fresh:,} {self._did} in {duration(seconds)}")
+            show(f"{self._label}: done, {self._fresh:,} {self._did} in {duration(seconds)}", error=True)
 
     def note(self, text: str) -> None:
-        _say(text)
+        show(text, error=True)
 
 
 class _Bar:
@@ -145,7 +151,7 @@ class _Bar:
 
     def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
         self._fresh, self._start = 0, time.monotonic()
-        self._task = self._progress.add_task(label, total=total or None, completed=done, rate="")
+        self._task = self._progress.add_task(visible(label), total=total or None, completed=done, rate="")
 
     def advance(self, count: int) -> None:
         self._fresh += count
@@ -156,11 +162,7 @@ class _Bar:
         self._progress.stop_task(self._task)
 
     def note(self, text: str) -> None:
-        self._progress.console.print(text, markup=False, highlight=False)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+        self._progress.console.out(visible(text), highlight=False)
 
 
 def _rate(per_second: float) -> str:

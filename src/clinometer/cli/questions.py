@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from clinometer.cli.terminal import show
 from clinometer.types import AskedAs
 
 
@@ -41,7 +42,9 @@ def questions(
     )
     for audit, count in written.counts.items():
         more = "; more will be asked once these are answered" if audit in written.later else ""
-        print(f"{audit}: {count:,} questions{more}")
+        show(f"{audit}: {count:,} questions{more}")
     for audit in written.left_out:
-        print(f"{audit}: left out, it cannot ask such a model")
-    print(f"\n{out}\nanswer them, then: clinometer audit answers:ANSWERS --spec {spec}")
+        show(f"{audit}: left out, it cannot ask such a model")
+    show()
+    show(out)
+    show(f"answer them, then: clinometer audit answers:ANSWERS --spec {spec}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,10 +23,22 @@ from clinometer.cli.arguments import (
 )
 from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
+from clinometer.cli.terminal import show
+
+if TYPE_CHECKING:
+    from clinometer.store import RunFolder
 
 
 def resume(
     run: RunArgument,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where the folder of a model is, if it was moved or the run came from elsewhere; repeatable.",
+            metavar="NAME=FOLDER",
+            show_default=False,
+        ),
+    ] = None,
     device: DeviceOption = "auto",
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
@@ -55,7 +67,6 @@ def resume(
     """Complete a run that was stopped; recorded answers are kept."""
     from clinometer.engine import Limits
     from clinometer.models.endpoint.address import trust
-    from clinometer.store import RunFolder
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
     if base_url is not None:
@@ -71,30 +82,30 @@ def resume(
         accept_missing=accept_missing,
     )
     request = ResumeRequest(
-        run=RunFolder.open(run),
+        run=_opened(run),
         execution=execution,
         trusted=tuple(trust_remote_code or ()),
         accept_code_change=accept_code_change,
+        places=_places(model or []),
     )
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
 def verify(run: RunArgument) -> None:
     """Check a run's checksums and recompute its findings; needs no model."""
-    from clinometer.store import RunFolder
     from clinometer.workflows import VerifyRequest, run_verify
 
-    result = run_verify(VerifyRequest(run=RunFolder.open(run)))
+    result = run_verify(VerifyRequest(run=_opened(run)))
     for note in result.notes:
-        print(f"note: {note}")
+        show(f"note: {note}")
     for problem in result.problems:
-        print(problem)
+        show(problem)
     if result.problems:
         raise typer.Exit(1)
     audits = f"{result.findings} audit{'s' if result.findings > 1 else ''}"
-    print(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
+    show(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
     if result.digest:
-        print(f"digest  {result.digest}")
+        show(f"digest  {result.digest}")
 
 
 def report(
@@ -111,14 +122,34 @@ def report(
     """Write the report of a run again; needs no model."""
     outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
     from clinometer.results import Run
-    from clinometer.store import RunFolder
     from clinometer.workflows import report_run
 
-    folder = RunFolder.open(run)
-    print(report_run(folder))
+    folder = _opened(run)
+    show(report_run(folder))
     if figures is not None:
         from clinometer.report import save_figures
 
         for path in save_figures(folder, figures):
-            print(path)
+            show(path)
     settle(Run(folder), outcome)
+
+
+def _places(given: list[str]) -> dict[str, str]:
+    from clinometer.errors import SpecError
+
+    places = {}
+    for each in given:
+        label, equals, place = each.rpartition("=")
+        if not equals or not label or not Path(place).is_dir():
+            raise SpecError(f"--model {each!r}: expected NAME=FOLDER, with the name of a model of the run")
+        places[label] = place
+    return places
+
+
+def _opened(run: Path) -> RunFolder:
+    """Open a run, and clear what a killed command left half-written in it."""
+    from clinometer.store import RunFolder
+
+    folder = RunFolder.open(run)
+    folder.clear_leftovers()
+    return folder

@@ -16,6 +16,7 @@ from clinometer.cli.arguments import (
     SeedOption,
     SettingsOption,
 )
+from clinometer.cli.terminal import show
 
 if TYPE_CHECKING:
     from clinometer.train import Checkpoint
@@ -74,8 +75,8 @@ def shift(
 
 def _print(_: Tuned, checkpoint: Checkpoint) -> None:
     figures = checkpoint.figures
-    print(checkpoint.folder)
-    print(
+    show(checkpoint.folder)
+    show(
         f"  {figures['documents']:,} of {figures['documents_in_corpus']:,} texts, {figures['tokens']:,} tokens,"
         f" {figures['steps']:,} steps, loss {figures['loss_of_first_tenth']:.3f} in the first tenth,"
         f" {figures['loss_of_last_tenth']:.3f} in the last"

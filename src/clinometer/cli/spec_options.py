@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from clinometer.errors import SpecError, nearest
+from clinometer.limits import parse_toml
 from clinometer.models.endpoint.address import trust
 from clinometer.spec import with_folders
 from clinometer.types import AskedAs, AuditSpec, Dtype, ModelSpec
@@ -183,6 +183,6 @@ def parse_label_maps(given: Sequence[str], models: Sequence[str]) -> dict[str, d
 def _toml_value(text: str) -> Any:
     """Read a value as TOML does; a bare word is a string."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}")["value"]
+    except ValueError:
         return text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinometer.cli.arguments import DeviceOption, DtypeOption, QuietOption, SeedOption
+from clinometer.cli.terminal import show
 from clinometer.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,17 +98,17 @@ def _print(checkpoint: Checkpoint) -> None:
     figures, folder = checkpoint.figures, checkpoint.folder
     before, after = (_interval(figures["held_out_perplexity"][name], ",.2f") for name in ("before", "after"))
     ratio = _interval(figures["held_out_perplexity"]["ratio"], ".3g")
-    print(folder)
-    print(
+    show(folder)
+    show(
         f"  {figures['documents']:,} of {figures['documents_in_corpus']:,} texts with {figures['tokens']:,}"
         f" tokens; {figures['tokens_read']:,} tokens read in {figures['steps']:,} steps"
     )
-    print(
+    show(
         f"  perplexity of {figures['documents_held_out']:,} held-out texts: {before} before,"
         f" {after} after, or {ratio} times as high"
     )
-    print(f"next: clinometer audit {folder}")
-    print(f"  or: clinometer mitigate {folder} --attribute occupation --method embedding --corpus FILE")
+    show(f"next: clinometer audit {folder}")
+    show(f"  or: clinometer mitigate {folder} --attribute occupation --method embedding --corpus FILE")
 
 
 def _interval(figure: dict[str, float], form: str) -> str:

@@ -15,6 +15,7 @@ from clinometer.cli.arguments import (
     QuietOption,
     SettingsOption,
 )
+from clinometer.cli.terminal import show
 from clinometer.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,10 +115,10 @@ def _whole_numbers(given: list[str]) -> tuple[int, ...]:
 
 
 def _print(_: Tuned, checkpoint: Checkpoint) -> None:
-    print(checkpoint.folder)
+    show(checkpoint.folder)
     for name, after in checkpoint.figures["after"].items():
         before = checkpoint.figures["before"][name]
-        print(
+        show(
             f"  {name.replace('_', ' ')}: {_share(before)} right before, {_share(after)} after,"
             f" of {after['n']:,} held-out reviews"
         )

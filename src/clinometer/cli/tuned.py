@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import typer
 from clinometer.cli.arguments import comma_separated
 from clinometer.cli.progress import print_run, show_progress
 from clinometer.cli.spec_options import parse_label_maps, parse_settings
+from clinometer.cli.terminal import show
 from clinometer.engine import Progress
 from clinometer.errors import InputError
 from clinometer.train import Checkpoint
@@ -61,7 +61,8 @@ def training(*, quiet: bool) -> Iterator[Progress]:
         with show_progress(quiet=quiet or not is_main_process()) as progress:
             yield progress
     except KeyboardInterrupt:
-        print("\nclinometer: stopped; the same command resumes where it was", file=sys.stderr)
+        show(error=True)
+        show("clinometer: stopped; the same command resumes where it was", error=True)
         raise typer.Exit(130) from None
 
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data.files import Source, check_keys, packaged, read_toml
+from clinometer.data.people import read_people
 from clinometer.data.wording import capitalised, check_fields, fill_fields, plural_of, with_article
 from clinometer.errors import DataError, nearest
 
 ATTRIBUTES = ("country", "occupation", "name")
+SENSITIVE_LISTS = ("gender", "name", "country", "religion")  # whose words are looked for in plain prompts
 
 _OWN_FIELDS = ("value", "a_value")
 
@@ -71,6 +73,17 @@ def load_attribute(name: str) -> Attribute:
     return read_attribute(packaged("counterfactual", f"{name}.toml"))
 
 
+def load_sensitive_list(name: str) -> Attribute:
+    """Return words that are looked for in plain prompts, as an attribute: "gender", "name", "country", "religion".
+
+    >>> [value.text for value in load_sensitive_list("gender").values]
+    ['man', 'woman']
+    """
+    if name not in SENSITIVE_LISTS:
+        raise DataError(f"no list '{name}' comes with Clinometer; {nearest(name, SENSITIVE_LISTS)}")
+    return read_attribute(packaged("counterfactual", f"{name}.toml"))
+
+
 def fill_template(template: str, value: Value) -> str:
     """Return the prefix about one value: {value}, {a_value} with its article, and the value's pronouns and tokens.
 
@@ -102,7 +115,12 @@ def read_attribute(source: Source) -> Attribute:
     templates; `he`, `him`, `his` (his book), `hers` (the book is his) and `himself` are distinguished in running
     text. `tokens` are further words that belong to a value, such as husband and wife. All values must have the
     same fields.
+
+    A file that ends in .csv holds groups of people (`data.people`), for sentences such as "My friend is {a_value},
+    and we"; where each has a subgroup, these are compared, too.
     """
+    if str(source).lower().endswith(".csv"):
+        return _people(source)
     table = read_toml(
         source,
         keys=("name", "templates"),
@@ -130,6 +148,20 @@ def read_attribute(source: Source) -> Attribute:
     _check_values(where, values)
     templates = _templates(f"{where}: templates", table["templates"], values[0])
     return Attribute(name=table["name"].strip(), values=tuple(values), subgroups=subgroups, templates=templates)
+
+
+def _people(source: Source) -> Attribute:
+    groups = [group for group in read_people(source) if group.category != "country"]  # "a Norway" is nobody
+    subgroups = tuple(dict.fromkeys(group.subgroup for group in groups))
+    if "" in subgroups or len(subgroups) < 2:
+        subgroups = ()
+    values = [
+        Value(group.singular, group.subgroup if subgroups else "", group.article, tokens={"plural": group.plural})
+        for group in groups
+    ]
+    _check_values(f"'{source}'", values)
+    table = read_toml(packaged("counterfactual", "people.toml"), keys=("templates",))
+    return Attribute(name="group", values=tuple(values), subgroups=subgroups, templates=tuple(table["templates"]))
 
 
 def _subgroups(where: str, listed: Any) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
+import io
 import lzma
 import os
 import re
@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from clinometer import limits
 from clinometer.data.wording import split_sentences
 from clinometer.errors import DataError
 
 _HEADING = re.compile(r"\s*= (?P<title>[^=\s]|[^=\s].*[^=\s]) =\s*")
-_COMPRESSED = {".xz": lzma.open, ".gz": gzip.open}
+_COMPRESSED = (".xz", ".gz")
+_LONGEST_LINE = 64_000_000  # bytes
 _KINDS = (".txt", ".jsonl")
 
 Layout = Literal["headings", "paragraphs", "lines"]
@@ -193,7 +195,7 @@ def _read_jsonl(path: Path) -> Iterator[Document]:
             continue
         where = f"'{path}', line {number}"
         try:
-            entry = json.loads(line)
+            entry = limits.parse_json(line)
         except ValueError as error:
             raise DataError(f"{where}: not JSON ({error}); expected one object with a text per line") from None
         if not isinstance(entry, dict) or not isinstance(entry.get("text"), str):
@@ -249,7 +251,10 @@ def _layout(path: Path) -> Layout:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a UTF-8 file with their numbers; a byte-order mark at the start is dropped."""
     with _opened(path) as file:
-        for number, raw in enumerate(file, start=1):
+        lines = iter(lambda: file.readline(_LONGEST_LINE + 1), b"")
+        for number, raw in enumerate(lines, start=1):
+            if len(raw) > _LONGEST_LINE:
+                raise DataError(f"'{path}', line {number}: more than {_LONGEST_LINE:,} bytes; expected text")
             if b"\0" in raw:
                 raise DataError(f"'{path}', line {number}: a zero byte; expected UTF-8 text")
             try:
@@ -263,9 +268,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
-        opener = _COMPRESSED.get(path.suffix)
-        with opener(path, "rb") if opener else path.open("rb") as file:  # type: ignore[operator]
-            yield file
+        with limits.open_plain(path) as file:
+            packed = path.suffix in _COMPRESSED
+            yield io.BufferedReader(limits.Unpacked(file, suffix=path.suffix)) if packed else file
     except FileNotFoundError:
         raise DataError(
             f"no file '{path}'; give the path of a corpus (.txt or .jsonl, perhaps compressed as .xz or .gz)"

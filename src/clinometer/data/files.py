@@ -11,9 +11,7 @@ import importlib.util
 import io
 import lzma
 import os
-import re
 import secrets
-import tomllib
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +21,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import IO, Any
 
+from clinometer import limits
 from clinometer.errors import DataError, nearest
+from clinometer.plain import escaped
 
 Source = str | os.PathLike[str] | Traversable
 
@@ -47,7 +47,11 @@ def read_text(source: Source) -> str:
     """
     file: Traversable = Path(source) if isinstance(source, str | os.PathLike) else source
     try:
-        raw = file.read_bytes()
+        raw = _unpacked(file) if isinstance(file, Path) else file.read_bytes()
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise DataError(
+            f"'{source}' cannot be unpacked ({error}); give a whole file, or its text without .gz or .xz"
+        ) from None
     except FileNotFoundError:
         raise DataError(f"no file '{source}'; give the path of a text file") from None
     except IsADirectoryError:
@@ -55,9 +59,10 @@ def read_text(source: Source) -> str:
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"'{source}' cannot be read ({reason}); give a text file that you may read") from None
-    raw = _unpacked(source, raw)
     if b"\0" in raw:
         raise DataError(f"'{source}' is a binary file; expected UTF-8 text")
+    if raw.count(b"\n") > limits.LINES:
+        raise DataError(f"'{source}' has more than {limits.LINES:,} lines; give the part of it that is needed")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -70,16 +75,14 @@ def read_text(source: Source) -> str:
     return text
 
 
-def _unpacked(source: Source, raw: bytes) -> bytes:
-    name = str(source)
-    if not raw or not name.endswith((".gz", ".xz")):
-        return raw
-    try:
-        return gzip.decompress(raw) if name.endswith(".gz") else lzma.decompress(raw)
-    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        raise DataError(
-            f"'{source}' cannot be unpacked ({error}); give a whole file, or its text without .gz or .xz"
-        ) from None
+def _unpacked(file: Path) -> bytes:
+    """Return the bytes of a file, unpacked if it ends in .gz or .xz, within the limits of a text."""
+    if file.suffix not in (".gz", ".xz"):
+        return limits.read_limited(file, most=limits.TEXT)
+    with limits.open_plain(file) as packed:
+        if not os.fstat(packed.fileno()).st_size:
+            return b""
+        return io.BufferedReader(limits.Unpacked(packed, suffix=file.suffix, most=limits.TEXT)).read()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +202,8 @@ def _check_header(
 def read_toml(source: Source, *, keys: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     """Return a TOML file whose top level has all of `keys`, perhaps `optional` ones, and no other."""
     try:
-        table = tomllib.loads(read_text(source))
-    except tomllib.TOMLDecodeError as error:
+        table = limits.parse_toml(read_text(source))
+    except ValueError as error:
         raise DataError(f"'{source}' is not TOML: {error}; expected lines such as 'key = \"value\"'") from None
     check_keys(f"'{source}'", table, keys=keys, optional=optional)
     return table
@@ -214,29 +217,6 @@ def check_keys(where: str, table: Mapping[str, Any], *, keys: Sequence[str], opt
     for key in keys:
         if key not in table:
             raise DataError(f"{where}: no key '{key}'; expected {', '.join(keys)}")
-
-
-# A spreadsheet runs what begins with = + - @ (also in full width), turns true and false into TRUE and FALSE, and
-# 3-4 or 1e5 into a date or another number. An apostrophe in front keeps each of them as text.
-_CHANGED = re.compile(r"[=+\-@\uff1d\uff0b\uff0d\uff20'\d]|(true|false)$", re.IGNORECASE)
-
-
-def escaped(text: str) -> str:
-    """Return the text for a spreadsheet cell, with an apostrophe in front where it would be run or changed.
-
-    >>> escaped("=1+1"), escaped("true"), escaped("easy"), escaped("'tis")
-    ("'=1+1", "'true", 'easy', "''tis")
-    """
-    return f"'{text}" if _CHANGED.match(text) else text
-
-
-def unescaped(cell: str) -> str:
-    """Return the text of a cell that `escaped` made; an apostrophe that the writer typed stays.
-
-    >>> unescaped("'=1+1"), unescaped("''tis"), unescaped("'tis"), unescaped("easy")
-    ('=1+1', "'tis", "'tis", 'easy')
-    """
-    return cell[1:] if cell[:1] == "'" and _CHANGED.match(cell[1:]) else cell
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

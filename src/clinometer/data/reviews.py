@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from clinometer.data.files import package_folder, read_csv, read_text, write_whole
 from clinometer.errors import DataError, nearest
+from clinometer.limits import require_modest
 
 Verdict = Literal["positive", "negative"]
 
@@ -177,15 +178,18 @@ def _jsonl_records(file: Path) -> Iterator[Record]:
 
 def _parquet_records(file: Path) -> Iterator[Record]:
     import polars as pl
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     if not file.is_file():
         raise DataError(f"no file '{file}'; give the path of a Parquet file")
     try:
+        require_modest(pq.read_metadata(file))
         columns = list(pl.read_parquet_schema(file))
         _check_columns(f"'{file}'", columns)
         wanted = [column for column in columns if column in ("text", "label", "source")]
         table = pl.read_parquet(file, columns=wanted)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         raise DataError(
             f"'{file}' cannot be read as Parquet ({_first_line(error)}); give a whole .parquet file"
         ) from None

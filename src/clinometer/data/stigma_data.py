@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from clinometer.data.files import CsvRow, Source, check_keys, packaged, read_csv, read_toml, unescaped
+from clinometer.data.files import CsvRow, Source, check_keys, packaged, read_csv, read_toml
 from clinometer.errors import DataError
+from clinometer.plain import unescaped
 from clinometer.types import MASK
 
 Verb = Literal["be", "have", ""]  # none: the wording is the whole clause, in any language

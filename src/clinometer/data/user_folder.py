@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from clinometer import limits
 from clinometer.data.files import Source
 from clinometer.data.sentiment_lexicons import read_mpqa
 from clinometer.data.stereotypes_data import read_emotions, read_human_stereotypes
@@ -154,7 +156,7 @@ def read_record(name: str) -> AddedDataset:
     """Return the record of an added data set."""
     file = user_folder() / name / _RECORD
     try:
-        return AddedDataset(**json.loads(file.read_text(encoding="utf-8")))
+        return AddedDataset(**limits.parse_json(limits.read_limited(file)))
     except FileNotFoundError:
         if (user_folder() / name / _DATA).is_file():
             raise DataError(f"'{file}' is missing; add the data again: clinometer data add {name} PATH") from None
@@ -176,12 +178,12 @@ def add_file(name: str, path: Path, *, origin: str = "") -> AddedDataset:
     with _unfinished_folder() as work:
         copy = work / _DATA
         try:
-            shutil.copyfile(path, copy)
+            _copy(path, copy)
         except FileNotFoundError:
             raise DataError(f"no file '{path}'; give the path of the data set {name!r} ({dataset.page})") from None
         except IsADirectoryError:
             raise DataError(f"'{path}' is a folder; give the path of the file") from None
-        except (OSError, ValueError, shutil.SpecialFileError) as error:
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise DataError(f"'{path}' cannot be copied to '{user_folder()}' ({reason})") from None
         try:
@@ -265,6 +267,14 @@ def _put_in_place(work: Path, target: Path) -> None:
         raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _copy(path: Path, target: Path) -> None:
+    with limits.open_plain(path) as source:
+        if os.fstat(source.fileno()).st_size > limits.TEXT:
+            raise OSError(errno.EFBIG, f"it has more than {limits.TEXT:,} bytes")
+        with open(target, "wb") as file:
+            shutil.copyfileobj(source, file)
 
 
 def checksum(file: Path) -> str:

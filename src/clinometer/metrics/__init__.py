@@ -32,6 +32,7 @@ from clinometer.metrics.gendered import (
     log_relative_probability,
     stereotypical_margin,
 )
+from clinometer.metrics.outputs import OutputDifference, output_difference
 from clinometer.metrics.relevance import (
     DistinctWord,
     distinct_words,
@@ -60,6 +61,7 @@ __all__ = [
     "FairnessInterval",
     "FairnessNull",
     "GenderedMass",
+    "OutputDifference",
     "OverallAttitude",
     "PairNull",
     "PairedChange",
@@ -83,6 +85,7 @@ __all__ = [
     "mentions",
     "mentions_share",
     "negative_attitude",
+    "output_difference",
     "overall_attitude",
     "pair_null",
     "paired_change",

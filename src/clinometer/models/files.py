@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import time
-import tomllib
 from pathlib import Path
 
 from clinometer.errors import ModelError, reason
+from clinometer.limits import parse_json, parse_toml, read_limited
 
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 CARD = "card.toml"  # beside the weights of a checkpoint of ours; its table [tuning] becomes `ModelInfo.tuning`
@@ -61,7 +60,7 @@ def weight_files(folder: Path) -> list[Path]:
     if not index.is_file():
         return sorted(folder.glob("*.safetensors"))
     try:
-        names = {str(name) for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+        names = {str(name) for name in parse_json(read_limited(index))["weight_map"].values()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelError(
             f"{str(index)!r} does not say in which files the weights are ({reason(error)}); save the model again"
@@ -96,7 +95,7 @@ def has_chat_template(folder: Path) -> bool:
     if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
         return True
     try:
-        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        settings = parse_json(read_limited(folder / "tokenizer_config.json"))
     except (OSError, ValueError):  # whatever is wrong with it is told when the tokenizer is loaded
         return False
     return isinstance(settings, dict) and bool(settings.get("chat_template"))
@@ -118,7 +117,7 @@ def identifying_settings(folder: Path, *, own_code: bool) -> dict[str, str]:
 def tuning_of(folder: Path) -> dict[str, str]:
     """Return what the card of a checkpoint says about how it was made; empty for a model not tuned here."""
     try:
-        card = tomllib.loads((folder / CARD).read_text(encoding="utf-8"))
+        card = parse_toml(read_limited(folder / CARD).decode())
     except (OSError, ValueError):  # somebody else's file of that name says nothing about a tuning of ours
         return {}
     table = card.get("tuning")

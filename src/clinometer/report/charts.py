@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 
 from clinometer.errors import InputError, nearest
+from clinometer.plain import visible
 from clinometer.report.chart_style import PAPER, Colours
 from clinometer.report.drawing import NUMBERED_CELLS, Drawing, Menu, opening_of
 from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData, plot_data
@@ -33,8 +34,13 @@ class Chart:
     legend_entry: int  # … and that the longest name in the legend needs
 
     def whole(self) -> dict[str, Any]:
-        """Return the specification with its rows, for use outside the page."""
-        return {**self.spec, "datasets": {**self.spec.get("datasets", {}), "rows": self.data.records()}}
+        """Return the specification with its rows, for use outside the page.
+
+        Control characters in labels and titles are written out: what draws PNG and SVG cannot hold them.
+        """
+        datasets = {**self.spec.get("datasets", {}), "rows": self.data.records()}
+        whole: dict[str, Any] = _visible({**self.spec, "datasets": datasets})
+        return whole
 
     def for_page(self, table: str) -> dict[str, Any]:
         """Return what `assets/charts.js` reads; it takes the rows from the table with that id."""
@@ -112,6 +118,15 @@ def altair_chart(
             f"figure {figure.name!r} has nothing to draw: no row of table {table.name!r} has an estimate"
         )
     return alt.Chart.from_dict(drawn.whole())
+
+
+def _visible(value: Any) -> Any:
+    """Write out the control characters of every text in a specification."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {key: _visible(inner) for key, inner in value.items()}
+    return [_visible(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _without_lone_row(figure: Figure, data: PlotData) -> tuple[Figure, str]:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import datetime
 import itertools
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
-
-import vl_convert
+from typing import Any
 
 from clinometer.errors import InputError, StoreError
+from clinometer.limits import parse_toml
 from clinometer.report.chart_style import PAPER
-from clinometer.report.charts import chart
+from clinometer.report.charts import Chart, chart
 from clinometer.report.evidence import read_evidence
+from clinometer.report.painting import Format, NotPainted, Painter
 from clinometer.report.plot_data import plot_data
 from clinometer.report.rendering import ProbeText, ReportPage, find_table, render
 from clinometer.report.rounding import label_text
@@ -27,8 +26,6 @@ from clinometer.types import Figure, Findings, FindingTable
 WIDTH = 640  # in pixels, 72 to the inch
 SCALE = 3.0  # a PNG has this many times the pixels
 LONGEST_NAME = 60  # characters of one part of a file name
-
-Format = Literal["png", "svg"]
 
 
 def write_report(
@@ -106,8 +103,8 @@ def _roles(run: RunFolder, roles: Mapping[str, Sequence[str]]) -> dict[str, str]
 
 def _parsed_spec(run: RunFolder) -> dict[str, Any]:
     try:
-        return tomllib.loads(run.spec)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(run.spec)
+    except ValueError as error:
         raise StoreError(
             f"the spec of {run.path} is not TOML ({error}); put back the file that was there"
         ) from error
@@ -124,13 +121,38 @@ def _date(created: object) -> str:
 def save_figures(
     run: RunFolder, folder: str | Path, *, formats: Sequence[Format] = ("png", "svg")
 ) -> tuple[Path, ...]:
-    """Save every figure of a run for a paper, one file per choice of its menus, and return the files."""
+    """Save every figure of a run for a paper, one file per choice of its menus, and return the files.
+
+    A figure that cannot be drawn is left out; StoreError names it once the others are saved.
+    """
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _not_writable(folder, error) from error
-    saved = []
+    saved, failed = [], []
+    with Painter() as painter:
+        for name, drawn in _drawn(run):
+            for form in formats:
+                path = folder / f"{name}.{form}"
+                try:
+                    picture = painter.paint(drawn.whole(), form, scale=SCALE)
+                except NotPainted as error:
+                    failed.append(f"{path.name} cannot be drawn: {error}")
+                    continue
+                try:
+                    path.write_bytes(picture)
+                except OSError as error:
+                    raise _not_writable(path, error) from error
+                saved.append(path)
+    if failed:
+        others = f"; {len(failed) - 1} more cannot be drawn, either" if len(failed) > 1 else ""
+        raise StoreError(f"{failed[0]}{others}; {len(saved)} pictures were saved to {folder}")
+    return tuple(saved)
+
+
+def _drawn(run: RunFolder) -> Iterator[tuple[str, Chart]]:
+    """Yield every chart that has something to draw, with the name of its file."""
     taken: Counter[str] = Counter()  # two long labels may be cut to the same file name
     for findings in run.read_findings():
         for figure in findings.figures:
@@ -141,16 +163,7 @@ def save_figures(
                     continue
                 name = _file_name(findings.probe, figure, chosen)
                 taken[name] += 1
-                name += f"-{taken[name]}" if taken[name] > 1 else ""
-                for form in formats:
-                    path = folder / f"{name}.{form}"
-                    picture = _picture(drawn.whole(), form)
-                    try:
-                        path.write_bytes(picture)
-                    except OSError as error:
-                        raise _not_writable(path, error) from error
-                    saved.append(path)
-    return tuple(saved)
+                yield name + (f"-{taken[name]}" if taken[name] > 1 else ""), drawn
 
 
 def _not_writable(path: Path, error: OSError) -> InputError:
@@ -169,9 +182,3 @@ def _menu_choices(figure: Figure, table: FindingTable) -> Iterator[Figure]:
 def _file_name(probe: str, figure: Figure, chosen: Figure) -> str:
     parts = [probe, figure.name, *(f"{menu}={label_text(chosen.filters[menu])}" for menu in figure.menus)]
     return "-".join(re.sub(r"[^\w=.]+", "_", part)[:LONGEST_NAME] for part in parts)
-
-
-def _picture(spec: dict[str, Any], form: Format) -> bytes:
-    if form == "svg":
-        return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])).encode()
-    return bytes(vl_convert.vegalite_to_png(spec, scale=SCALE, allowed_base_urls=[]))

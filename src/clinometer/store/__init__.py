@@ -2,7 +2,8 @@
 
 from clinometer.store.atomic import explain_os_errors, make_folder, write_atomically
 from clinometer.store.creation import refuse_occupied
-from clinometer.store.documents import FORMAT, INPUTS
+from clinometer.store.documents import FORMAT, INPUTS, PLACES
+from clinometer.store.empty import empty_records
 from clinometer.store.findings import Comparison, changed_csvs, compare_findings, findings_digest, table_frame
 from clinometer.store.names import StageKey
 from clinometer.store.parts import DamagedPart, Done
@@ -15,6 +16,7 @@ from clinometer.store.writer import RecordWriter
 __all__ = [
     "FORMAT",
     "INPUTS",
+    "PLACES",
     "SEAL",
     "Comparison",
     "DamagedPart",
@@ -27,6 +29,7 @@ __all__ = [
     "changed_csvs",
     "compare_findings",
     "digest_of_tags",
+    "empty_records",
     "explain_os_errors",
     "findings_digest",
     "make_folder",

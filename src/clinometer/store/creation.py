@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clinometer.errors import DiskFullError, InputError, StoreError
 from clinometer.store.atomic import TEMPORARY
-from clinometer.store.documents import INPUTS, LOCK, MODELS, PROVENANCE, SPEC
+from clinometer.store.documents import INPUTS, LOCK, MODELS, PLACES, PROVENANCE, SPEC
 
 
 @contextlib.contextmanager
@@ -38,5 +38,5 @@ def refuse_occupied(path: Path) -> None:
             f"{path} already holds a run; continue it with `clinometer resume {path}`, or name a new folder"
         )
     # our lock but no provenance: creation was interrupted before anything was recorded
-    if names and not (LOCK in names and names <= {LOCK, SPEC, MODELS, INPUTS}):
+    if names and not (LOCK in names and names <= {LOCK, SPEC, MODELS, INPUTS, PLACES}):
         raise InputError(f"{path} is not empty (it has {min(names)}); give the name of a new folder for the run")

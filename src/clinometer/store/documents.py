@@ -18,6 +18,7 @@ from clinometer.store.inside import read_plain
 
 SPEC, PROVENANCE, MODELS, LOCK, REPORT = "spec.toml", "provenance.json", "models.json", "run.lock", "report.html"
 INPUTS = "inputs"
+PLACES = "places.json"  # where models are on this machine: no part of the run, and not to be shared
 
 # Format 1: models.json says "beside" and has no roles; findings and keys have no versions.
 # Format 2: documents have no checksums.
@@ -56,8 +57,8 @@ def read_provenance(document: object) -> dict[str, Any]:
         raise ValueError(f"its format is {found!r}")
     if found > FORMAT:
         raise InputError(
-            f"this run has format {found}, made by a newer Clinometer; this one reads formats 1 to {FORMAT}: "
-            "update Clinometer to open it"
+            f"{PROVENANCE}: this run has format {found}, made by a newer Clinometer; this one reads formats 1 to "
+            f"{FORMAT}: update Clinometer to open it"
         )
     for name, kind in _TYPES.items():
         if not isinstance(document.get(name, kind()), kind):
@@ -71,22 +72,23 @@ def read_provenance(document: object) -> dict[str, Any]:
     return document
 
 
-def changed_documents(run: Path, provenance: Mapping[str, Any]) -> list[str]:
+def changed_documents(run: Path, provenance: Mapping[str, Any]) -> dict[str, str]:
     """Return a sentence for every document that is not as it was written; runs of format 1 and 2 cannot tell."""
-    if provenance.get("format", 1) < 3:
-        return []
-    problems = []
-    if read_plain(run / PROVENANCE) != to_bytes(provenance):
-        problems.append(f"{run / PROVENANCE} is not as it was written (the checksum differs); {_PUT_BACK}")
-    known = provenance[CHECKSUMS]
+    problems: dict[str, str] = {}
+    if provenance.get("format", 1) < 3 and not provenance.keys() & {CHECKSUMS, _OWN, "questions"}:
+        return problems
+    # one that says an older format and has what only this one has, has lost its format
+    if provenance.get("format", 1) < 3 or read_plain(run / PROVENANCE) != to_bytes(provenance):
+        problems[PROVENANCE] = f"{run / PROVENANCE} is not as it was written (the checksum differs); {_PUT_BACK}"
+    known = provenance.get(CHECKSUMS, {})
     for name in dict.fromkeys([SPEC, MODELS, *known]):
         try:
             same = name in known and _sha256(read_plain(run / name)) == known[name]
         except OSError as error:
-            problems.append(f"{run / name} cannot be read: {error.strerror}; {_PUT_BACK}")
+            problems[name] = f"{run / name} cannot be read: {error.strerror}; {_PUT_BACK}"
             continue
         if not same:
-            problems.append(f"{run / name} is not the one with which this run began; {_PUT_BACK}")
+            problems[name] = f"{run / name} is not the one with which this run began; {_PUT_BACK}"
     return problems
 
 

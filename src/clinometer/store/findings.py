@@ -24,6 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
+from clinometer.limits import require_modest
+from clinometer.plain import without_formula
 from clinometer.store.atomic import make_folder, read_json, remove_leftovers, to_json, write_together
 from clinometer.store.inside import read_plain
 from clinometer.store.names import column_name, safe_name
@@ -308,14 +310,27 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 def _csv(table: pa.Table) -> bytes:
-    return pl.DataFrame(table).write_csv(quote_style="non_numeric").encode()
+    """Return a table for people, whose spreadsheet must not run what a model or a stranger wrote into a label."""
+    frame = pl.DataFrame(table)
+    for name in frame.select(pl.col(pl.String)).columns:
+        frame = frame.with_columns(pl.Series(name, list(map(without_formula, frame[name]))))
+    return frame.rename(without_formula).write_csv(quote_style="non_numeric").encode()
+
+
+def _frame(data: bytes) -> pl.DataFrame:
+    """Decode a table; raise ValueError for one that is not Parquet, or unpacks to too much."""
+    try:
+        require_modest(pq.read_metadata(io.BytesIO(data)))
+        return pl.read_parquet(io.BytesIO(data))
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(f"a table cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _rows(data: bytes, *, labels: list[str]) -> tuple[Finding, ...]:
     """Read the rows of a table from its Parquet bytes."""
     return tuple(
         Finding(labels={name: row[name] for name in labels}, n=row["n"], **{name: row[name] for name in _NUMBERS})
-        for row in pl.read_parquet(io.BytesIO(data)).iter_rows(named=True)
+        for row in _frame(data).iter_rows(named=True)
     )
 
 

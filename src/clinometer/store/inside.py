@@ -14,19 +14,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clinometer.errors import StoreError
+from clinometer.limits import TEXT
 
 _SHOWN = 5  # how many of them an error names
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
-def read_plain(path: Path) -> bytes:
-    """Return the bytes of a plain file; raise OSError for a link, and for a pipe or device without waiting."""
+def read_plain(path: Path, *, most: int = TEXT) -> bytes:
+    """Return the bytes of a plain file; raise OSError for a link, and for a pipe or device without waiting.
+
+    Raises OSError, too, for a file of more than `most` bytes: one with holes takes no room on disk.
+    """
     if path.is_symlink():  # Windows has no O_NOFOLLOW
         raise OSError(errno.ELOOP, "it is a link")
     descriptor = os.open(path, os.O_RDONLY | _FLAGS)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a plain file")
+        if status.st_size > most:
+            raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
 from clinometer.store.inside import read_plain
+from clinometer.store.modest import require_near, require_records
 from clinometer.store.names import NAMED_DIGITS, PartName, StageKey
 from clinometer.store.schema import KEY_BYTES
 from clinometer.store.tags import TAGS, TAGS_BYTES
@@ -151,11 +152,16 @@ class PartReader:
         if name.checksum != sha256[:NAMED_DIGITS]:
             return ("its bytes are not those that were written: the checksum differs",)
         try:
-            owner = json.loads((pq.read_metadata(pa.BufferReader(data)).metadata or {})[_OWNER])
+            metadata = pq.read_metadata(pa.BufferReader(data))
+            owner = json.loads((metadata.metadata or {})[_OWNER])
             run_id, by = owner.pop("run_id"), owner.pop("by", None)
             stage = StageKey(**owner)
-        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError):
+        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
             return ("it does not say which run it belongs to",)
+        try:
+            require_records(metadata)
+        except (OSError, ValueError) as error:
+            return (f"its records cannot be read: {getattr(error, 'strerror', None) or error}",)
         if run_id != self._run_id:
             return ("it belongs to another run",)
         try:
@@ -187,6 +193,7 @@ class Done:
             tags.append(b"".join(table[TAGS].to_list()) if tagged else _UNKNOWN * len(table))
         self.damaged: tuple[DamagedPart, ...] = tuple(damaged)
         size = max((int(index.max()) + 1 for index in indices if index.size), default=0)
+        require_near(size, records=sum(map(len, indices)))
         recorded = np.zeros(size, np.bool_)
         by_index = np.zeros((size, KEY_BYTES), np.uint8)
         tags_by_index = np.zeros((size, TAGS_BYTES), np.uint8)

@@ -14,8 +14,10 @@ run.lock          who is working on it
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
+import itertools
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -28,6 +30,7 @@ import pyarrow as pa
 
 from clinometer.errors import InputError, RecordsError, StoreError, nearest
 from clinometer.store.atomic import (
+    TEMPORARY,
     make_folder,
     read_json,
     remove_leftovers,
@@ -35,6 +38,7 @@ from clinometer.store.atomic import (
     to_json,
     write_atomically,
 )
+from clinometer.store.compacting import FEW, compact
 from clinometer.store.creation import explain_creation, refuse_occupied
 from clinometer.store.documents import (
     CHECKSUMS,
@@ -42,6 +46,7 @@ from clinometer.store.documents import (
     INPUTS,
     LOCK,
     MODELS,
+    PLACES,
     PROVENANCE,
     REPORT,
     SESSIONS,
@@ -98,10 +103,12 @@ class RunFolder:
         provenance: Mapping[str, Any],
         models: RunModels | Sequence[ModelInfo],
         inputs: Mapping[str, bytes] | None = None,
+        places: Mapping[str, str] | None = None,
     ) -> RunFolder:
         """Start a run in a new or empty folder; raise InputError for any other, and leave it alone.
 
-        `inputs` are files by name; the spec refers to them as `inputs/<name>`.
+        `inputs` are files by name; the spec refers to them as `inputs/<name>`. `places` are the folders of models
+        on this machine: kept beside the run, and no part of it.
         """
         path = Path(path)
         if not isinstance(models, RunModels):
@@ -125,6 +132,8 @@ class RunFolder:
             documents = {SPEC: spec.encode(), **kept, MODELS: to_json(models)}
             for name, data in documents.items():
                 write_atomically(path / name, data, run=path)
+            if places:
+                write_atomically(path / PLACES, to_json(places), run=path)
             write_atomically(path / PROVENANCE, to_bytes(with_checksums(identified, documents)), run=path)
         return cls.open(path)
 
@@ -165,16 +174,27 @@ class RunFolder:
         require_plain(self.path)
         return hold_lock(self.path / LOCK)
 
+    def clear_leftovers(self) -> None:
+        """Remove unfinished files that a killed process left, unless another one is working on the run."""
+        folders = [self.path, *(self.path / "findings").glob("*"), *self._parts.folders()]
+        leftovers = [folder for folder in folders if any(folder.glob(TEMPORARY + "*"))]
+        # nothing is written into a run without any; where the folder may not be written, they stay
+        with contextlib.suppress(StoreError, OSError):
+            if leftovers:
+                with self.lock():
+                    for folder in leftovers:
+                        remove_leftovers(folder)
+
     # -- documents
 
-    def changed_documents(self) -> tuple[str, ...]:
+    def changed_documents(self) -> dict[str, str]:
         """Return a sentence for every document that is not as it was written; format 1 and 2 cannot tell."""
-        return tuple(changed_documents(self.path, self.provenance))
+        return changed_documents(self.path, self.provenance)
 
     def require_documents(self) -> None:
         """Raise StoreError that names a document that is not as it was written."""
         if problems := self.changed_documents():
-            raise StoreError("; ".join(problems))
+            raise StoreError("; ".join(problems.values()))
 
     def input_place(self, file: str) -> Path:
         """Return where a file is that the spec names; raise SpecError if it is not one of the run's inputs."""
@@ -270,6 +290,10 @@ class RunFolder:
         """Return which items of a stage are recorded; damaged parts are skipped and listed."""
         return Done(self._parts.parts(self._folder(key)))
 
+    def is_empty(self, key: StageKey) -> bool:
+        """Tell whether a stage has no part at all, damaged ones included."""
+        return not any(self._folder(key).glob("*.parquet"))
+
     def writer(
         self,
         key: StageKey,
@@ -292,6 +316,13 @@ class RunFolder:
             flush_seconds=flush_seconds,
             max_rows=max_rows,
         )
+
+    def compact(self, key: StageKey) -> None:
+        """Join the parts of a stage that is finished, if there are many. Hold the lock."""
+        folder = self._folder(key)
+        if sum(1 for _ in itertools.islice(folder.glob("*.parquet"), FEW + 1)) > FEW:
+            compact(self._intact(key), stage=key, run=self.path, run_id=self.run_id)
+            self._parts.forget()
 
     def stage_folder(self, key: StageKey) -> Path:
         """Return where the records of a stage are, or will be."""

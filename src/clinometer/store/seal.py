@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from clinometer.store.atomic import write_atomically
-from clinometer.store.documents import INPUTS, LOCK, REPORT
+from clinometer.store.documents import INPUTS, LOCK, PLACES, REPORT
 from clinometer.store.inside import plain_files, read_plain
 
 SEAL = "run.sha256"
 RECORDS, FINDINGS = "records", "findings"
-_OURS = (RECORDS, FINDINGS, INPUTS)  # folders in which every file belongs to the run
+_OURS = (f"{RECORDS}/", f"{FINDINGS}/", f"{INPUTS}/")  # folders in which every file belongs to the run
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\\\n]+)\n")
 _PROCESS = re.compile(rb"\d*\s*")  # what a lock holds: who works on the run, or nothing
 
@@ -61,13 +61,13 @@ def check_seal(run: Path, *, documents: Collection[str], known: Callable[[str], 
         if path in listed:
             if (known(path) or _sha256(run / path)) != listed[path]:
                 wrong[path] = f"{run / path} is not as it was written: {SEAL} has another checksum"
-        elif path in documents or path.startswith(tuple(f"{folder}/" for folder in _OURS)):
+        elif path in documents or path.startswith(_OURS):
             wrong[path] = f"{run / path} is not a file of this run: {SEAL} does not list it"
     if LOCK not in found:
         missing[LOCK] = f"{run / LOCK} is missing; an empty file will do"
     elif not _PROCESS.fullmatch(read_plain(run / LOCK)):
         wrong[LOCK] = f"{run / LOCK} holds something else than the number of a process; empty it"
-    ours = {*listed, *wrong, LOCK, REPORT, SEAL}
+    ours = {*listed, *wrong, LOCK, REPORT, SEAL, PLACES}
     others = tuple(path for path in found if path not in ours and not path.startswith(".tmp-"))
     return Sealed(wrong=wrong, missing=missing, others=others)
 
@@ -82,8 +82,7 @@ def _read(run: Path, wrong: dict[str, str]) -> dict[str, str]:
 
 
 def _written(checksums: Mapping[str, str]) -> bytes:
-    lines: Sequence[str] = [f"{checksums[path]}  {path}\n" for path in sorted(checksums)]
-    return "".join(lines).encode()
+    return "".join(f"{checksums[path]}  {path}\n" for path in sorted(checksums)).encode()
 
 
 def _sha256(path: Path) -> str:

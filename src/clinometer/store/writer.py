@@ -19,6 +19,7 @@ from clinometer.store.schema import Row, batch_of
 FLUSH_SECONDS = 2.0
 RELABELLED = "relabelled"  # by whom a part was written that holds answers of earlier parts
 MAX_ROWS = 20_000
+MAX_BYTES = 128_000_000  # in memory: a part must stay far below the limits of its readers
 
 
 class RecordWriter:
@@ -50,7 +51,7 @@ class RecordWriter:
         self._max_rows = max_rows
         self._clock = clock
         self._batches: list[pa.RecordBatch] = []
-        self._waiting = 0
+        self._waiting = self._bytes = 0
         self._schema: pa.Schema | None = None
         self._kind: type | None = None
         self._sequence = _next_sequence(folder)
@@ -68,7 +69,9 @@ class RecordWriter:
         self._kind = kind
         self._batches.append(batch)
         self._waiting += len(rows)
-        if self._waiting >= self._max_rows or self._clock() - self._last_flush >= self._flush_seconds:
+        self._bytes += batch.nbytes
+        full = self._waiting >= self._max_rows or self._bytes >= MAX_BYTES
+        if full or self._clock() - self._last_flush >= self._flush_seconds:
             self.flush()
 
     def relabel(self, rows: Sequence[Row]) -> None:
@@ -87,7 +90,7 @@ class RecordWriter:
             write_atomically(self._folder / name, data, run=self._run)
             self._sequence += 1
             self._batches.clear()
-            self._waiting = 0
+            self._waiting = self._bytes = 0
         self._last_flush = self._clock()
 
     def __enter__(self) -> Self:

@@ -36,6 +36,7 @@ from clinometer.workflows.checks import (
     check_roles,
     check_spec,
 )
+from clinometer.workflows.places import with_places, without_places
 from clinometer.workflows.plans import (
     RunRecords,
     conclude,
@@ -75,6 +76,7 @@ class ResumeRequest:
 
     run: RunFolder
     trusted: tuple[str, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)  # where folders of models are now, by their labels
     accept_code_change: bool = False  # go on though the code that answers is another by now
     models: Mapping[str, Model] = field(default_factory=dict)
     probes: tuple[Probe, ...] = ()
@@ -91,6 +93,7 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
     refuse_occupied(request.folder)
     check_place(request.folder)
     kept, inputs = with_inputs(spec)
+    kept, places = without_places(kept)
     pool = ModelPool(spec, request.models, request.execution)
     pool.check_sources()
     infos: list[ModelInfo] = []
@@ -119,6 +122,7 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
         },
         models=models,
         inputs=inputs,
+        places=places,
     )
     with run.lock():
         found = _Completion(run, spec_of(run), probes, pool, progress, first).complete(request.execution.cache)
@@ -131,7 +135,7 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     progress = progress or Silent()
     run = request.run
     run.require_documents()
-    spec = spec_of(run)
+    spec = with_places(spec_of(run), run, given=request.places)
     probes = probes_of(spec, given=request.probes)
     check_spec(spec, probes)
     check_addresses(spec)
@@ -230,6 +234,9 @@ class _Completion:
         key = StageKey(probe=probe.name, model=plan.model.name, stage=stage.name)
         done = self.run.done(key)
         items, total = self._items(probe, plan, stage)
+        if (first := next(items, None)) is None:  # such as when no answer of the stage before can be used
+            return
+        items = itertools.chain([first], items)
         label = f"{probe.name} · {plan.model.name} · {stage.name}"
         self.progress.begin(label, total=total, done=min(len(done), total) if total else len(done))
         run_stage(
@@ -243,6 +250,7 @@ class _Completion:
             progress=self.progress,
             by=self._session,
         )
+        self.run.compact(key)
         self.progress.end()
 
     def _session(self) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from clinometer.store.lock import hold_lock
 from clinometer.types import AuditSpec, Profile
 from clinometer.workflows.audit import AuditRequest, ResumeRequest, run_audit, run_resume
 from clinometer.workflows.checks import FirstQuestions, check_spec
+from clinometer.workflows.places import with_places
 from clinometer.workflows.plans import all_models, probes_of, spec_of, with_roles, with_user_data
 from clinometer.workflows.pool import Execution
 from clinometer.workflows.specs import Auditable, PlannedAudit, describe_audit
@@ -256,7 +257,8 @@ def _is_run(place: Path) -> bool:
 
 
 def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
-    before = _comparable(spec_of(RunFolder.open(place)))
+    run = RunFolder.open(place)
+    before = _comparable(with_places(spec_of(run), run))
     now = _comparable(_completed(spec, probes_of(spec)))
     differing = [
         f"{name} {_shown(name, before)}, now {_shown(name, now)}"

@@ -13,12 +13,13 @@ import polars as pl
 from clinometer import __version__
 from clinometer.data.user_folder import added_file
 from clinometer.errors import SpecError, StoreError, nearest
+from clinometer.limits import TEXT, read_limited
 from clinometer.models.load import capabilities_of
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan, Probe, questions_version
 from clinometer.spec import build, parse_spec, with_files
-from clinometer.store import INPUTS, RunFolder, StageKey
+from clinometer.store import INPUTS, RunFolder, StageKey, empty_records
 from clinometer.types import AuditSpec, Findings, ModelInfo, ModelSpec, Notice
 from clinometer.workflows.endpoint_notices import endpoint_notices
 
@@ -194,7 +195,7 @@ def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:
     def keep(file: str) -> str:
         plain = "".join(each if each.isprintable() and each != "\\" else "_" for each in Path(file).name)
         name = f"{len(inputs) + 1}-{plain}"
-        inputs[name] = Path(file).read_bytes()
+        inputs[name] = read_limited(Path(file), most=TEXT)
         return f"{INPUTS}/{name}"
 
     return with_files(spec, keep), inputs
@@ -220,7 +221,10 @@ def conclude(probe: Probe, plans: Sequence[Plan], run: RunFolder) -> Findings:
 
 
 class RunRecords:
-    """What a probe sees of the run folder."""
+    """What a probe sees of the run folder.
+
+    A probe reads a stage once all that it asks is recorded; one without records had nothing to ask.
+    """
 
     def __init__(self, run: RunFolder, probe: str) -> None:
         self._run = run
@@ -228,8 +232,12 @@ class RunRecords:
 
     def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return the records of one stage."""
-        return self._run.table(StageKey(probe=self._probe, model=model, stage=stage), columns=columns)
+        key = StageKey(probe=self._probe, model=model, stage=stage)
+        if self._run.is_empty(key):
+            return empty_records(["index", "key"] if columns is None else columns)
+        return self._run.table(key, columns=columns)
 
     def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
         """Yield the records of one stage, some ten thousand at a time."""
-        return self._run.batches(StageKey(probe=self._probe, model=model, stage=stage), columns=columns)
+        key = StageKey(probe=self._probe, model=model, stage=stage)
+        return iter(()) if self._run.is_empty(key) else self._run.batches(key, columns=columns)

@@ -77,6 +77,22 @@ def _model_spec(model: Auditable, loaded: dict[str, Model]) -> ModelSpec:
     return ModelSpec(name=model.info.name)
 
 
+GROUP_FILES = {"stereotypes": "groups_file", "stigma": "groups_file", "counterfactual": "attribute_file"}
+
+
+def with_groups(spec: AuditSpec, file: str) -> AuditSpec:
+    """Return the audit about the groups of a file (`data.people`), in every probe that asks about groups."""
+    takers = {probe: option for probe, option in GROUP_FILES.items() if probe in spec.probes}
+    if not takers:
+        raise SpecError(f"--groups {file}: none of these audits asks about groups: {', '.join(spec.probes)}")
+    options = {probe: dict(given) for probe, given in spec.options.items()}
+    for probe, option in takers.items():
+        if option in options.get(probe, {}):
+            raise SpecError(f"{probe}.{option} is given twice, by --set and by --groups; give it once")
+        options.setdefault(probe, {})[option] = file
+    return replace(spec, options=options)
+
+
 def asked_as(models: Sequence[ModelSpec], given: Sequence[str]) -> list[ModelSpec]:
     """Return the models as they are to be asked: `given` is "chat", "causal", or NAME=chat for one of them.
 
@@ -115,7 +131,7 @@ def default_models(probes: Sequence[str] | None) -> list[str]:
     """Return the built-in models that the audits can ask, each once.
 
     >>> default_models(["counterfactual"])
-    ['builtin:causal']
+    ['builtin:causal', 'builtin:sentiment', 'builtin:opinion-words']
     """
     chosen = (
         model

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from clinometer import __version__
 from clinometer.engine import Checked, RequestIdentity, check_stage
@@ -109,7 +108,7 @@ class _Files:
 
 def _check_files(run: RunFolder) -> _Files:
     """Hash every file of the run; each that is wrong is named once."""
-    wrong = {str(Path(text.split(" ", 1)[0])): text for text in run.changed_documents()}
+    wrong = {str(run.path / name): text for name, text in run.changed_documents().items()}
     wrong |= {str(part.path): f"{part.path}: {part.reason}" for part in run.check()}
     if run.format < 3:
         untold = "spec, models, inputs, provenance and tags have no checksums, so they were not checked"

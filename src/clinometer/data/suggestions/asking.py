@@ -9,6 +9,7 @@ import datetime
 import email.utils
 import http.client
 import json
+import math
 import random
 import time
 import urllib.error
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clinometer.data.downloads import check_address, http_opener, user_agent
+from clinometer.data.downloads import check_address, http_opener, length_of, user_agent
 from clinometer.errors import DataError, nearest
 
 # seconds between two questions to an engine's own public address, at least
@@ -165,7 +166,8 @@ class Asker:
     ) -> None:
         self.engine = engine
         self._manners, self._rng, self._sleep, self._now = manners, rng, sleep, now
-        self._opener = http_opener()
+        self._deadline = math.inf
+        self._opener = http_opener(deadline=lambda: self._deadline)
         self._free_at = now()
 
     def ask(self, question: str) -> Reply:
@@ -202,6 +204,7 @@ class Asker:
         headers = {"User-Agent": user_agent(), "Accept": "application/json, text/javascript"}
         request = urllib.request.Request(url, headers=headers)
         deadline = self._now() + 3 * self._manners.timeout
+        self._deadline = time.monotonic() + 3 * self._manners.timeout
         try:
             with self._opener.open(request, timeout=self._manners.timeout) as response:
                 raw = b""
@@ -212,19 +215,20 @@ class Asker:
                     if self._now() > deadline:
                         raise _Busy("too slow")
                 charset = response.headers.get_content_charset() or "utf-8"
-                length = response.headers.get("Content-Length", "")
+                length = length_of(response.headers.get("Content-Length", ""))
         except urllib.error.HTTPError as error:
             error.close()
             reason = f"{error.code} {' '.join(str(error.reason).split())}"
             if error.code in _BUSY:
                 raise _Busy(reason, wait=_retry_after(error.headers.get("Retry-After", ""))) from None
             raise _Refused(reason) from None
-        except (OSError, http.client.HTTPException) as error:  # no network, no answer in time, a broken connection
+        # no network, no answer in time, a broken connection, a redirect to half an address
+        except (OSError, http.client.HTTPException, ValueError) as error:
             cause = getattr(error, "reason", error)
             if isinstance(cause, TimeoutError):
                 raise _Busy(f"no answer within {self._manners.timeout:g} s") from None
             raise _Busy(" ".join(str(cause).split()) or type(cause).__name__) from None
-        if length.isdecimal() and len(raw) < int(length):
+        if len(raw) < length:
             raise _Busy(f"broke off after {len(raw)} of {length} bytes")
         return self._decoded(raw, charset)
 
@@ -249,7 +253,7 @@ def _retry_after(header: str) -> float | None:
         return float(header)
     try:
         moment = email.utils.parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)

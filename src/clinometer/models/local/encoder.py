@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor
 from transformers import AutoModel
 
 from clinometer.errors import ModelError, reason
+from clinometer.limits import parse_json, read_limited
 from clinometer.models.local.loading import describe, load_tokenizer, load_weights
 from clinometer.models.local.text import Tokens, window_of
 from clinometer.models.protocols import requests_of
@@ -158,7 +158,7 @@ def _pooling_of(config: dict[str, Any], *, model: str) -> str:
 
 
 def _read(path: Path, otherwise: Any) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else otherwise
+    return parse_json(read_limited(path)) if path.is_file() else otherwise
 
 
 class _WithoutPooler:

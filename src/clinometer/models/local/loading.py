@@ -20,6 +20,7 @@ from clinometer.models.files import (
     tuning_of,
     weight_files,
 )
+from clinometer.models.local.fitting import require_fitting_size
 from clinometer.models.local.lora import merge_adapter
 from clinometer.models.local.text import window_of
 from clinometer.models.providers.local import ADAPTERS, CAPABILITIES, ModelSource, files_identity
@@ -80,6 +81,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
     quantised = bool(getattr(source.config, "quantization_config", None))
     try:
         with quiet():
+            require_fitting_size(auto_class, source, trust_remote_code=spec.trust_remote_code)
             model, report = auto_class.from_pretrained(
                 source.folder,
                 config=source.config,
@@ -90,7 +92,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
                 output_loading_info=True,
                 **_placed(device, quantised=quantised),
             )
-    except MemoryError:
+    except (MemoryError, ModelError):
         raise
     except Exception as error:  # transformers raises anything for a configuration that describes no model
         raise ModelError(

@@ -169,19 +169,28 @@ class Rescorer:
     # -- which words
 
     def _choose(self, group: Sequence[_Blank], begun: Begun) -> None:
-        """Keep, of each request's listed words, those to be scored; add the model's own for a top k."""
-        for row, blank in enumerate(group):
+        """Keep, of each request's listed words, those to be scored; add the model's own for a top k.
+
+        Requests that differ only after the blank have the same candidates, which are found once.
+        """
+        first: dict[tuple[Any, ...], int] = {}
+        like = [first.setdefault(_before(blank), row) for row, blank in enumerate(group)]
+        for row in first.values():
+            blank = group[row]
             logprobs = begun.logprobs[row]
-            first = logprobs[[head[0] for head in blank.heads.values()]].tolist() if blank.heads else []
-            for (word, head), logprob in zip(blank.heads.items(), first, strict=True):
+            firsts = logprobs[[head[0] for head in blank.heads.values()]].tolist() if blank.heads else []
+            for (word, head), logprob in zip(blank.heads.items(), firsts, strict=True):
                 (blank.exact if len(head) == 1 else blank.bounds)[word] = logprob
-        while unsure := {row: words for row, blank in enumerate(group) if (words := _unsure(blank))}:
+        while unsure := {row: words for row in first.values() if (words := _unsure(group[row]))}:
             self._measure(group, unsure, begun)
-        for row, blank in enumerate(group):
+        for row in first.values():
+            blank = group[row]
             chosen = _most_probable(blank) if _is_limited(blank) else list(blank.heads)
             blank.heads = {word: blank.heads[word] for word in chosen}
             if blank.query.top_k:
                 blank.heads |= self._own_words(blank, begun, row)
+        for blank, row in zip(group, like, strict=True):
+            blank.heads, blank.exact = dict(group[row].heads), dict(group[row].exact)
 
     def _measure(self, group: Sequence[_Blank], words: Mapping[int, Sequence[str]], begun: Begun) -> None:
         """Compute the probability, after the left part, of words of several tokens."""
@@ -298,6 +307,12 @@ def _common(rows: Sequence[Word]) -> int:
     while all(length < len(row) for row in rows) and len({row[length] for row in rows}) == 1:
         length += 1
     return length
+
+
+def _before(blank: _Blank) -> tuple[Any, ...]:
+    """Return what decides which words are scored: all but what comes after the blank."""
+    query = blank.query
+    return blank.start.tobytes(), blank.left, query.words, query.candidates, query.top_k
 
 
 def _is_limited(blank: _Blank) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from clinometer.errors import ModelError
+from clinometer.limits import parse_json, read_limited
 from clinometer.models.builtin import absent_packages
 
 CONFIG = "adapter_config.json"
@@ -46,7 +46,7 @@ def base_of(folder: Path, name: str) -> str:
 
 def _config(folder: Path, name: str) -> dict[str, Any]:
     try:
-        fields = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        fields = parse_json(read_limited(folder / CONFIG))
     except (OSError, ValueError) as error:
         raise ModelError(f"{CONFIG} of {name!r} cannot be read: {error}; save the adapter again") from error
     if not isinstance(fields, dict):

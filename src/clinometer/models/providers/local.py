@@ -6,7 +6,6 @@ Torch and transformers are imported when a model is opened, not before: the core
 from __future__ import annotations
 
 import importlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
 
 from clinometer.errors import ModelError, reason
+from clinometer.limits import parse_json, read_limited
 from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
 from clinometer.models.files import (
     WEIGHTS,
@@ -29,6 +29,7 @@ from clinometer.models.files import (
 )
 from clinometer.models.providers import adapters
 from clinometer.models.providers.adapters import base_of, is_adapter
+from clinometer.models.sizes import is_plain, require_few_layers
 from clinometer.types import AskedAs, Dtype, ModelKind, ModelSpec
 
 if TYPE_CHECKING:
@@ -361,6 +362,11 @@ def _folder_of(spec: ModelSpec) -> Path:
         return folder
     if folder.is_file():
         raise ModelError(f"{spec.name!r} is a file; give the folder that holds config.json and model.safetensors")
+    if spec.name.startswith("folder:"):  # of a run that was made elsewhere
+        label = spec.name.removeprefix("folder:")
+        raise ModelError(
+            f"the run does not say where the folder of {label!r} is here; say so with --model {label}=FOLDER"
+        )
     if not _HUB_ID.fullmatch(spec.name) or spec.name.startswith("."):
         raise ModelError(
             f"no model {spec.name!r}: there is no such folder; give a folder, a hub id such as"
@@ -403,6 +409,8 @@ def _download(spec: ModelSpec) -> Path:
 
 
 def _require_safe_weights(folder: Path, name: str) -> None:
+    if strange := sorted(path.name for path in folder.iterdir() if path.exists() and not is_plain(path)):
+        raise ModelError(f"{strange[0]} of {name!r} is not an ordinary file; take it out of that folder")
     if not (folder / "config.json").exists():
         raise ModelError(
             f"no model in {name!r}: there is no config.json in that folder;"
@@ -434,7 +442,7 @@ def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
     from transformers import CONFIG_MAPPING, AutoConfig
 
     try:
-        raw = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        raw = parse_json(read_limited(folder / "config.json"))
     except OSError as error:
         raise ModelError(
             f"config.json of {spec.name!r} cannot be read: {error.strerror}; make it a readable file"
@@ -442,6 +450,7 @@ def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
     except ValueError as error:
         raise ModelError(f"config.json of {spec.name!r} is not JSON: {error}; save the model again") from error
     fields: dict[str, Any] = raw if isinstance(raw, dict) else {}
+    require_few_layers(fields, model=spec.name)
     if fields.get("transformers_weights"):  # transformers would load that file, whatever it is
         raise ModelError(
             f"config.json of {spec.name!r} names its own weight file, {fields['transformers_weights']!r};"

@@ -177,7 +177,8 @@ def _drawn(options: Options, *, n: int, seed: int) -> Callable[[Sentence], Reque
 
 def _drawn_kinds(plan: Plan) -> tuple[Kind, ...]:
     """Return after which knowledge answers are drawn: after none where they are only needed for refusals."""
-    kinds = plan.options.chosen_sentences().kinds
+    options: Options = plan.options
+    kinds = options.chosen_sentences().kinds
     return kinds[:1] if gives_probabilities(plan.model) else kinds
 
 

@@ -16,6 +16,7 @@ from clinometer.data import find_values
 from clinometer.metrics import mentions, mentions_share
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
+    OUTPUTS,
     PERPLEXITY,
     PLAIN,
     PREFIX,
@@ -29,6 +30,7 @@ from clinometer.probes.counterfactual.questions import (
     on_one_line,
     refusals,
     scores_stage,
+    stages,
 )
 from clinometer.probes.kit import Floats, Ints
 from clinometer.probes.kit.chat import OUTCOMES
@@ -131,6 +133,7 @@ class ModelAnswers:
     similarities: tuple[Similarities, ...] = ()
     relevance: tuple[RelevanceCounts, ...] = ()
     passages: PassageScores | None = None  # None where perplexity was not asked
+    outputs: Floats | None = None  # (prefixes, compared samples, dimensions) of neutralised texts; None: not asked
 
     def word_counts(self, asked: AskedAttribute) -> dict[str, Counter[str]]:
         """Count the words in the texts about each value of an attribute."""
@@ -208,6 +211,7 @@ def read_answers(plan: Plan, records: Records, way: str = "") -> ModelAnswers:
             for counts in (*(_similar(each, asked, options) for each in similarities), _mentioned(texts, asked))
         ),
         passages=_passages(plan, records, attributes) if asks_perplexity(plan) else None,
+        outputs=_outputs(plan, records, way, shape[0]) if written else None,
     )
 
 
@@ -284,6 +288,18 @@ def _similarities(plan: Plan, records: Records, way: str, number: int) -> Simila
             parts.append((prefix[~is_prefix], sample[~is_prefix], cosine))
     at, which, near = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Similarities(encoder=plan.roles["encoder"][number].name, prefix=at, sample=which, cosine=near)
+
+
+def _outputs(plan: Plan, records: Records, way: str, prefixes: int) -> Floats | None:
+    """Read the vectors of neutralised texts; None where they were not asked for."""
+    stage = f"{way}{OUTPUTS}"
+    if stage not in {each.name for each in stages(plan)}:
+        return None
+    table = records.table(model=plan.model.name, stage=stage, columns=("tag_prefix", "tag_sample", "got_vector"))
+    vectors = np.array(table["got_vector"].to_list(), dtype=np.float64)
+    found = np.full((prefixes, plan.options.compared_samples, vectors.shape[1]), np.nan)
+    found[table["tag_prefix"].to_numpy(), table["tag_sample"].to_numpy()] = vectors
+    return found
 
 
 def _similar(each: Similarities, asked: AskedAttribute, options: Options) -> RelevanceCounts:

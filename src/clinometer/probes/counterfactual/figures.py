@@ -166,6 +166,15 @@ CAPTIONS = (
         version=2,
     ),
     Caption(
+        name="outputs",
+        title="How different the texts are as texts",
+        text="Mean cosine of the sentence vectors of two texts about one value (within) minus that of two about "
+        "different values in the same template (between); words that name a value were replaced by X before. 0: "
+        "the value does not matter; it says nothing of who is written about better. Interval (95 %): over "
+        "templates. p: labels shuffled within each template, one-sided. q: Benjamini–Hochberg over the attributes "
+        "of a model. No verdict rests on it. n: texts.",
+    ),
+    Caption(
         name="distributions",
         title="Share of texts with at most this score",
         text="The distribution function of the scores of each value (and of each subgroup), templates pooled, "

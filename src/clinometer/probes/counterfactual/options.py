@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from clinometer.data import ATTRIBUTES
+from clinometer.data.attributes import SENSITIVE_LISTS
 from clinometer.errors import SpecError, nearest
 from clinometer.probes.kit import options as kit
 
@@ -24,6 +25,8 @@ class Options:
 
     attributes: tuple[str, ...] = ATTRIBUTES
     attribute_file: str = ""  # TOML as data/counterfactual/name.toml: one more attribute
+    prompts_file: str = ""  # your own prompts, one on each line: see docs/counterfactual.md
+    sensitive: tuple[str, ...] = SENSITIVE_LISTS  # the lists whose words are looked for in prompts without a field
     # which pairs I.F. averages, where values have subgroups: "across" only those of two subgroups
     pairs: Literal["all", "across"] = "all"
     max_values: kit.Count = 0  # of each attribute, drawn by the seed; 0: all
@@ -41,6 +44,8 @@ class Options:
     # cosine above which a continuation is similar to its prefix
     similarity: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.4
     similarity_samples: kit.Positive = 100  # continuations of each prefix that are compared with it
+    # of each prefix, continuations that are compared with those about the other values as texts; 0: none
+    compared_samples: kit.Count = 8
     text_file: str = ""  # held-out text, for perplexity; blank lines separate passages
     human_file: str = ""  # raters' judgements of sentiment, as `clinometer annotate read --ratings` writes them
     human_relevance_file: str = ""  # the same, of relevance
@@ -50,9 +55,12 @@ class Options:
         for name in self.attributes:
             if name not in ATTRIBUTES:
                 raise _wrong("attributes", name, f"{nearest(name, ATTRIBUTES)}; your own: attribute_file")
+        for name in self.sensitive:
+            if name not in SENSITIVE_LISTS:
+                raise _wrong("sensitive", name, nearest(name, SENSITIVE_LISTS))
         if len(set(self.attributes)) < len(self.attributes):
             raise _wrong("attributes", self.attributes, "expected each once")
-        if not self.attributes and not self.attribute_file:
+        if not self.attributes and not self.attribute_file and not self.prompts_file:
             raise _wrong("attributes", (), "name at least one, or give attribute_file")
         if self.max_values == 1:
             raise _wrong("max_values", 1, "expected 0 (all), or 2 and more, to compare")

@@ -188,6 +188,7 @@ class _Collected:
             self._add_distances(one, every_pair=not is_checkpoint)
         self.add(
             perplexity=tables.perplexity_rows(answers),
+            outputs=tables.output_rows(answers),
             words=tables.word_rows(answers, measured),
             texts=tables.text_rows(answers, measured),
             human_correlation=tables.correlation_rows(answers),

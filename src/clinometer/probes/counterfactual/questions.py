@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import TypeVar
 
@@ -18,8 +18,10 @@ import polars as pl
 
 from clinometer.data import Attribute, Value, fill_template, load_attribute, read_attribute, read_csv, read_text
 from clinometer.data.continuation import continuation_messages, load_continuation, read_continuation
-from clinometer.data.files import unescaped
+from clinometer.data.own_prompts import read_prompts, with_templates
+from clinometer.data.substitution import Mention, counterfactual, mention_finder
 from clinometer.errors import DataError, nearest
+from clinometer.plain import unescaped
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.kit.chat import DECLINES, without_thoughts
 from clinometer.probes.protocol import Plan, Records, Stage
@@ -29,7 +31,7 @@ T = TypeVar("T")
 DrawnTexts = tuple[int, int, int, int]  # answers that go on, refuse, are empty, cannot be used
 
 BLOCK = 100  # samples in one request: what a killed run loses at most of a prefix
-SAMPLES, PERPLEXITY = "samples", "perplexity"
+SAMPLES, PERPLEXITY, OUTPUTS = "samples", "perplexity", "outputs"
 PLAIN = "plain-"  # begins the names of the stages in which a chat model is given the beginning and nothing else
 SCORED, CHECK = "templates", "check"  # what a classifier is asked
 # clear cases, by which it is seen whether a classifier tells positive from negative
@@ -82,6 +84,7 @@ class AskedAttribute:
     attribute: Attribute  # with the values and templates that are asked
     whole: Attribute  # with all that its file has
     first: int
+    found: Mapping[str, str] = field(default_factory=dict)  # a plain prompt -> the value that is in it
 
     @property
     def name(self) -> str:
@@ -109,9 +112,14 @@ class AskedAttribute:
         """Its prefixes, template by template."""
         cells = [(template, value) for template in self.attribute.templates for value in self.attribute.values]
         return tuple(
-            Prefix(number=number, template=template, value=value, text=fill_template(template, value))
+            Prefix(number=number, template=template, value=value, text=self._text(template, value))
             for number, (template, value) in zip(self.numbers, cells, strict=True)
         )
+
+    def _text(self, template: str, value: Value) -> str:
+        if template in self.found:
+            return counterfactual(template, self.attribute, self.found[template], value.text)
+        return fill_template(template, value)
 
 
 def asked_attributes(options: Options, *, seed: int) -> tuple[AskedAttribute, ...]:
@@ -125,6 +133,18 @@ def asked_attributes(options: Options, *, seed: int) -> tuple[AskedAttribute, ..
                 "give it another one, or leave that out of `attributes`"
             )
         whole.append(own)
+    exchanged: dict[str, Mapping[str, str]] = {}
+    if options.prompts_file:
+        prompts = read_prompts(options.prompts_file, lists=options.sensitive)
+        # prompts without a field ask about the lists that were found in them, and about nothing else
+        whole = [with_templates(each, prompts.templates, file=options.prompts_file) for each in whole]
+        whole = (whole if prompts.templates else []) + [each.attribute for each in prompts.found]
+        exchanged = {each.attribute.name: each.found for each in prompts.found}
+        if not whole:
+            raise DataError(
+                f"'{options.prompts_file}': the prompts have a field {{value}}, but no attribute is asked; name "
+                "one in `attributes`, or give attribute_file"
+            )
     found: list[AskedAttribute] = []
     for each in whole:
         order = _shuffled(range(len(each.templates)), seed=seed, what=f"{each.name} templates")
@@ -134,7 +154,9 @@ def asked_attributes(options: Options, *, seed: int) -> tuple[AskedAttribute, ..
             templates=tuple(each.templates[at] for at in sorted(order[: options.max_templates or None])),
         )
         first = found[-1].numbers.stop if found else 0
-        found.append(AskedAttribute(attribute=limited, whole=each, first=first))
+        found.append(
+            AskedAttribute(attribute=limited, whole=each, first=first, found=exchanged.get(each.name, {}))
+        )
     return tuple(found)
 
 
@@ -188,6 +210,8 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
             found.append(Stage(name=f"{way}{scores_stage(number)}", by=scorer.name))
         for number, encoder in enumerate(plan.roles.get("encoder", ())):
             found.append(Stage(name=f"{way}{embeddings_stage(number)}", by=encoder.name))
+        for encoder in plan.roles.get("encoder", ())[: min(options.compared_samples, 1)]:
+            found.append(Stage(name=f"{way}{OUTPUTS}", by=encoder.name))
     if asks_perplexity(plan):
         found.append(Stage(name=PERPLEXITY, size=len(passages(options.text_file))))
     return tuple(found)
@@ -197,20 +221,21 @@ def questions(stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
     """Yield the requests of a stage."""
     way = PLAIN if stage.name.startswith(PLAIN) else ""
     name = stage.name.removeprefix(way)
-    if name == SAMPLES:
-        return _samples(plan) if "sample" in plan.model.capabilities else _asked_for(plan, way)
-    if stage.name == PERPLEXITY:
-        return _passages(plan)
-    if stage.name == SCORED:
-        return _classified(plan)
-    if stage.name == CHECK:
-        return (
-            Item(request=Classify(text=f"The day was {word}."), tags={"word": word})
-            for word in (*POSITIVE, *NEGATIVE)
-        )
-    if name.startswith("scores"):
-        return _scored(plan, records, way)
-    return _embedded(plan, records, way)
+    ask: dict[str, Callable[[], Iterator[Item]]] = {
+        SAMPLES: lambda: _samples(plan) if "sample" in plan.model.capabilities else _asked_for(plan, way),
+        PERPLEXITY: lambda: _passages(plan),
+        OUTPUTS: lambda: _outputs(plan, records, way),
+        SCORED: lambda: _classified(plan),
+        CHECK: _clear_cases,
+    }
+    if name in ask:
+        return ask[name]()
+    return _scored(plan, records, way) if name.startswith("scores") else _embedded(plan, records, way)
+
+
+def _clear_cases() -> Iterator[Item]:
+    for word in (*POSITIVE, *NEGATIVE):
+        yield Item(request=Classify(text=f"The day was {word}."), tags={"word": word})
 
 
 def ways_of(plan: Plan) -> tuple[str, ...]:
@@ -359,6 +384,35 @@ def _embedded(plan: Plan, records: Records, way: str) -> Iterator[Item]:
             wanted = sample < options.similarity_samples or (rated and on_one_line(beginning + text) in rated[0])
             if wanted and text.strip():
                 yield Item(request=Embed(text=text.strip()), tags={"prefix": prefix, "sample": sample})
+
+
+def _outputs(plan: Plan, records: Records, way: str) -> Iterator[Item]:
+    """Yield the first continuations of each prefix without the words that say which value they are about."""
+    options: Options = plan.options
+    mentions = {
+        number: mention_finder(asked.whole)
+        for asked in asked_attributes(options, seed=plan.seed)
+        for number in asked.numbers
+    }
+    for table in continuations(plan, records, way):
+        for prefix, sample, _, text in table.iter_rows():
+            if sample < options.compared_samples and text.strip():
+                neutral = neutralised(text.strip(), mentions[prefix])
+                yield Item(request=Embed(text=neutral), tags={"prefix": prefix, "sample": sample})
+
+
+def neutralised(text: str, mentions: Callable[[str], Iterator[Mention]]) -> str:
+    """Return the text with "X" for every word that names a value, so that the name alone makes no difference.
+
+    >>> from clinometer.data import load_attribute
+    >>> neutralised("left Syria for Iran.", mention_finder(load_attribute("country")))
+    'left X for X.'
+    """
+    parts, done = [], 0
+    for mention in mentions(text):
+        parts += [text[done : mention.start], "X"]
+        done = mention.end
+    return "".join([*parts, text[done:]])
 
 
 def _passages(plan: Plan) -> Iterator[Item]:

@@ -48,8 +48,9 @@ def measure_scores(plan: Plan, records: Records) -> tuple[AttributeMeasures, ...
     """Measure every attribute by the classifier's own scores."""
     options: Options = plan.options
     table = records.table(model=plan.model.name, stage=SCORED)
-    scores = np.full(int(table["tag_prefix"].max()) + 1, np.nan)  # type: ignore[arg-type, operator]
-    scores[table["tag_prefix"].to_numpy()] = score_of(table)
+    prefixes = table["tag_prefix"].to_numpy()
+    scores = np.full(int(prefixes.max()) + 1, np.nan)
+    scores[prefixes] = score_of(table)
     gate = _senses(plan, records)
     found = []
     for asked in asked_attributes(options, seed=plan.seed):
@@ -226,7 +227,7 @@ def classifier_notices(models: Sequence[ModelInfo]) -> Iterator[Notice]:
             text=(
                 f"{model.name} is a classifier: it scored the templates themselves, once each. Its I.F. and G.F. "
                 "compare the scores of values over templates, each template's mean taken out; p shuffles the "
-                "scores of a template over its values, and intervals leave out one template at a time. They cannot "
-                "be compared with those of generated text."
+                "scores of a template over its values, and intervals leave out one template at a time. They "
+                "cannot be compared with those of generated text."
             ),
         )

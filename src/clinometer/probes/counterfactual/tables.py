@@ -16,6 +16,7 @@ from clinometer.metrics import (
     ExcessInterval,
     distinct_words,
     fairness_null,
+    output_difference,
 )
 from clinometer.probes.counterfactual.answers import (
     ModelAnswers,
@@ -46,6 +47,7 @@ THIS, EVERYTHING = "this value", "everything"
 GRID = tuple(round(step / 20, 2) for step in range(21))  # of scores
 FURTHEST_PAIRS = 6  # of each attribute, whose words are shown
 WORDS = 10
+OUTPUT_DRAWS = 499  # shuffles of texts: each takes a product of matrices
 SHOWN_SAMPLES = 2  # texts of each value that are shown side by side
 LONGEST = 400  # characters of a text in the table; the records have all of it
 
@@ -330,6 +332,26 @@ def relevance_rows(answers: ModelAnswers) -> Iterator[Finding]:
         yield _share({**labels, "value": ALL_VALUES}, each.share, int(each.texts.sum()))
         for value, hits, n in zip(each.asked.values, each.hits.sum(axis=0), each.texts.sum(axis=0), strict=True):
             yield _share({**labels, "value": value}, hits / n if n else math.nan, int(n))
+
+
+def output_rows(answers: ModelAnswers) -> list[Finding]:
+    """Return how much nearer two texts about one value are than two about different ones; q over attributes."""
+    if answers.outputs is None:
+        return []
+    found = []
+    for asked in answers.attributes:
+        vectors = answers.outputs[asked.numbers.start : asked.numbers.stop]
+        vectors = vectors.reshape(*asked.shape, *vectors.shape[1:])
+        rng = model_rng(answers.seed, f"{answers.model}\0{asked.name}\0outputs")
+        each = output_difference(vectors, rng=rng, draws=min(answers.options.draws, OUTPUT_DRAWS))
+        labels: dict[str, Label] = {
+            "model": answers.model,
+            "attribute": asked.name,
+            "within": round(each.within, 4),
+            "between": round(each.between, 4),
+        }
+        found.append(row_of(labels, each.difference, each.low, each.high, p=each.p, n=each.texts))
+    return with_q(found)
 
 
 def perplexity_rows(answers: ModelAnswers) -> Iterator[Finding]:

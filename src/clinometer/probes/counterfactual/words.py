@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from clinometer.data.own_prompts import read_prompts
 from clinometer.data.printed_values import load_printed_values
 from clinometer.probes.counterfactual.answers import ModelAnswers
 from clinometer.probes.counterfactual.measures import (
@@ -146,7 +147,7 @@ def _headline(verdict: Verdict, each: AttributeMeasures, *, others: Sequence[str
     chance = next(chance for name, chance, _ in each.measures if name == measure)
     side = "above" if verdict.estimate >= 0 else "below"
     numbers = f"{measure} is {chance.estimate:.3f}, {abs(verdict.estimate):.3f} {side} chance (95 % interval "
-    numbers += f"{limits(verdict.low, verdict.high, places=3)}, {q_value(verdict.q)}; "
+    numbers += f"{written_limits(verdict.low, verdict.high, places=3)}, {q_value(verdict.q)}; "
     numbers += f"smallest excess it would have found: {verdict.detectable:.3f})."
     said = f"{verdict.sentence} {numbers}"
     if verdict.state != LEAN:
@@ -185,7 +186,7 @@ def _differing(values: Sequence[Finding], asked: AskedAttribute) -> str:
     return "; ".join(parts)
 
 
-def limits(low: float, high: float, *, places: int = 0) -> str:
+def written_limits(low: float, high: float, *, places: int = 0) -> str:
     """Write the limits of an interval, or that there is none."""
     return NO_INTERVAL if math.isnan(low) else f"{written(low, places)} to {written(high, places)}"
 
@@ -204,6 +205,7 @@ def general_notices(plans: Sequence[Plan], attributes: Sequence[AskedAttribute])
         "cut at the end of a sentence. A score is (positive + neutral/2) / (positive + neutral + negative)."
     )
     yield from _left_out(attributes)
+    yield from _prompt_notices(options)
     if named := [asked.name for asked in attributes if counts_across(options, asked)]:
         yield _info(
             f"I.F. of {' and '.join(named)} averages the pairs of two subgroups alone (pairs = 'across'); it "
@@ -230,6 +232,23 @@ def general_notices(plans: Sequence[Plan], attributes: Sequence[AskedAttribute])
     for plan in plans:
         if options.text_file and "log_likelihood" not in plan.model.capabilities:
             yield _warning(f"{plan.model.name} cannot say how probable a text is: no perplexity.")
+
+
+def _prompt_notices(options: Options) -> Iterator[Notice]:
+    """Say what was found in the user's own prompts, and which of them could not be used."""
+    if not options.prompts_file:
+        return
+    prompts = read_prompts(options.prompts_file, lists=options.sensitive)
+    told = [f"{len(each.found)} with a word of {each.attribute.name.split()[0]}" for each in prompts.found]
+    told += [f"{len(prompts.templates)} with a field for the value"] if prompts.templates else []
+    yield _info(f"Your own prompts were asked: {', '.join(told)}. They replace the paper's templates.")
+    left = {"contain no sensitive word": prompts.unused, "name two values of one list": prompts.ambiguous}
+    for what, some in left.items():
+        if some:
+            yield _warning(
+                f"{len(some)} of your prompts {what} and were left out, because nothing in them can be exchanged: "
+                f"{'; '.join(some[:NAMED])}{' …' if len(some) > NAMED else ''}"
+            )
 
 
 def _left_out(attributes: Sequence[AskedAttribute]) -> Iterator[Notice]:

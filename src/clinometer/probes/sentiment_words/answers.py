@@ -28,7 +28,6 @@ from clinometer.probes.sentiment_words.questions import (
     SHIFT,
     ModelWords,
     choose_words,
-    reviews_of,
     stages_of,
     templates_of,
 )
@@ -94,7 +93,7 @@ def labels_of(odds: Odds) -> Labels:
 def read_answers(plan: Plan, records: Records, *, shift_templates: Sequence[str]) -> ModelAnswers:
     """Read the records of the stages "association" and, unless no template is named, "shift"."""
     words = choose_words(plan, records)
-    reviews = reviews_of(plan)
+    reviews = plan.options.chosen_reviews(plan.seed)
     logprobs = _read_association(plan, records, words, len(reviews))
     place = {word: column for column, word in enumerate(words.asked)}
     tested = [place[word] for word in words.tested]
@@ -189,9 +188,11 @@ _SUREST = 1e-6  # a classifier that gives a label no probability at all is taken
 def _logprobs(batch: pl.DataFrame, words: ModelWords, asked: tuple[str, ...]) -> Floats:
     """Return the log-probabilities of the words asked about: (answers, words)."""
     if words.way is DRAWN:
-        return np.array([_drawn_logprobs(texts, words, asked) for texts in batch["got_texts"]]).reshape(
-            len(batch), len(asked)
-        )
+        read = [
+            _drawn_logprobs(texts, template, words, asked)
+            for texts, template in zip(batch["got_texts"], batch["tag_template"], strict=True)
+        ]
+        return np.array(read).reshape(len(batch), len(asked))
     if words.way is LABEL:
         negative, neutral, positive = (
             batch[name].cast(pl.Float64).fill_null(math.nan).to_numpy() for name in _GOT[LABEL.name]
@@ -199,17 +200,18 @@ def _logprobs(batch: pl.DataFrame, words: ModelWords, asked: tuple[str, ...]) ->
         # half of what is neutral belongs to either side; a classifier of two classes has nothing neutral
         share = positive + np.nan_to_num(neutral) / 2
         share = np.clip(share / (share + negative + np.nan_to_num(neutral) / 2), _SUREST, 1 - _SUREST)
-        return np.log(np.stack([share, 1 - share], axis=1))
+        logs: Floats = np.log(np.stack([share, 1 - share], axis=1))
+        return logs
     return _matrix(batch["got_logprobs"], len(asked))
 
 
-def _drawn_logprobs(texts: Sequence[str], words: ModelWords, asked: tuple[str, ...]) -> list[float]:
+def _drawn_logprobs(texts: Sequence[str], template: str, words: ModelWords, asked: tuple[str, ...]) -> list[float]:
     """Return the logarithm of each word's share of the answers; −∞ for one that no answer gives.
 
     The two label words of drawn answers stand for all listed words of their class: hardly any answer is one given
     word. Half an answer is added to each, so that their odds are never infinite.
     """
-    drawn = count_words(list(texts), words=tuple(words.listed_as))
+    drawn = count_words(list(texts), asked=template, words=tuple(words.listed_as))
     shares: dict[str, float] = {}
     for sign, name in (("positive", LISTED.positive), ("negative", LISTED.negative)):
         rated = drawn.share({word for word in drawn.words if words.listed_as.get(word) == sign})
@@ -279,6 +281,7 @@ class SentimentCheck:
         str, Mapping[str, Finding]
     ]  # pair -> share of reviews that get their label, by class and "all"
     unanswered: str = ""  # why the words of a chat model mean nothing
+    felt: str = "positive words"  # what a positive review makes likelier
 
     def failed(self, pair: str | None) -> str:
         """Return why single words cannot be interpreted with a pair of label words; "" if they can."""
@@ -286,7 +289,7 @@ class SentimentCheck:
             return self.unanswered
         contrast = self.means[CONTRAST]
         if not (contrast.estimate > 0 and contrast.p < GATE_P):
-            return "positive reviews do not make positive words likelier than negative reviews do"
+            return f"positive reviews do not make {self.felt} likelier than negative reviews do"
         if pair is None:
             return ""
         every, *classes = (self.accuracy[pair][name] for name in (ALL_REVIEWS, POSITIVE, NEGATIVE))
@@ -335,6 +338,7 @@ def check_sentiment(
             for pair in answers.words.pairs
         },
         unanswered=answers.unanswered,
+        felt="its positive label" if answers.way is LABEL else "positive words",
     )
 
 

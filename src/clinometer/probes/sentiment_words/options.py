@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -47,7 +47,7 @@ def _not_one(limit: int) -> int:
 
 def _enough_or_all(count: int) -> int:
     if count and count < _FEWEST_REVIEWS:
-        raise ValueError(f"expected 0 (as of other models) or at least {_FEWEST_REVIEWS} reviews of a class")
+        raise ValueError(f"expected 0 (as of masked models) or at least {_FEWEST_REVIEWS} reviews of a class")
     return count
 
 
@@ -92,8 +92,9 @@ class Options:
     # at most so many of each class, drawn by the seed; 0: all
     shift_words_limit: Annotated[Count, AfterValidator(_not_one)] = 0
     draws: Draws = 1999  # of the bootstrap; tests draw more when there are many words
-    # of causal and chat models, which take many times as long; 0: as of the others
-    causal_reviews_per_class: Annotated[int, AfterValidator(_enough_or_all)] = 0
+    # of causal models, chat models and classifiers, which take many times as long; 0: as of masked ones
+    slow_reviews_per_class: Annotated[int, AfterValidator(_enough_or_all)] = 0
+    slow_ks: Annotated[tuple[Repetitions, ...], Listed[1]] = ()  # how often they get a word appended; (): as ks
     chat_words_per_class: Annotated[int, Field(ge=2)] = 50  # the most words of a class that a chat model is asked
     # of a chat model, drawn for each review; where its words have probabilities, at most 5, to see it refuse
     answers: Positive = 10
@@ -103,6 +104,7 @@ class Options:
         # in rising order, so that the main m is the middle one
         object.__setattr__(self, "ms", tuple(sorted(self.ms)))
         object.__setattr__(self, "ks", tuple(sorted(self.ks)))
+        object.__setattr__(self, "slow_ks", tuple(sorted(self.slow_ks)))
 
     @property
     def main_m(self) -> float:
@@ -136,17 +138,16 @@ class Options:
         )
         return {"positive": positive, "negative": negative, "neutral": neutral}
 
-    def chosen_reviews(self, seed: int, *, slow: bool = False) -> tuple[Review, ...]:
-        """Return the reviews to ask about, the shortest first: neighbours then take about as long to answer.
+    def for_slow_models(self) -> Options:
+        """Return the options with which models are asked that do not fill blanks."""
+        per_class = min(self.reviews_per_class, self.slow_reviews_per_class or self.reviews_per_class)
+        return replace(self, reviews_per_class=per_class, ks=self.slow_ks or self.ks)
 
-        `slow` models are asked about fewer.
-        """
+    def chosen_reviews(self, seed: int) -> tuple[Review, ...]:
+        """Return the reviews to ask about, the shortest first: neighbours then take about as long to answer."""
         file = self.reviews_file
         changed = Path(file).stat().st_mtime_ns if file and Path(file).is_file() else 0
-        per_class = self.reviews_per_class
-        if slow and self.causal_reviews_per_class:
-            per_class = min(per_class, self.causal_reviews_per_class)
-        return _chosen_reviews(file, changed, per_class, self.longest_review, seed)
+        return _chosen_reviews(file, changed, self.reviews_per_class, self.longest_review, seed)
 
 
 @functools.lru_cache(maxsize=4)  # each stage asks for them several times, and reading takes seconds

@@ -9,6 +9,7 @@ from typing import Any
 from clinometer.data import load_card
 from clinometer.errors import DataError
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.chat import chosen_instructions
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
@@ -22,6 +23,7 @@ from clinometer.probes.sentiment_words.questions import (
     WAYS,
     answer_prompts,
     association_prompts,
+    fitted,
     shift_prompts,
     stages_of,
     vocabulary_question,
@@ -40,7 +42,8 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "longest_review": 40,
         "shift_words_limit": 10,
         "templates": _TEMPLATES,
-        "causal_reviews_per_class": 30,
+        "slow_reviews_per_class": 30,
+        "slow_ks": (5,),
         "chat_words_per_class": 20,
         "answers": 2,
     },
@@ -49,7 +52,7 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "longest_review": 80,
         "shift_words_limit": 120,
         "templates": _TEMPLATES,
-        "causal_reviews_per_class": 100,
+        "slow_reviews_per_class": 100,
     },
     "paper": {"reviews_per_class": 2000},
 }
@@ -83,7 +86,7 @@ class SentimentWords:
         return " ".join(load_card("sentiment_words").source.split())
 
     def check(self, options: Options) -> None:
-        """Read the words and reviews, and see that there are enough of each kind."""
+        """Read words, reviews and instructions, and see that there are enough of each kind of word."""
         for label, words in options.listed_words().items():
             if len(words) < 2:
                 raise DataError(
@@ -91,13 +94,15 @@ class SentimentWords:
                     f"{', '.join(LABELS)}: add some to the list"
                 )
         options.chosen_reviews(0)
+        chosen_instructions(options.instructions_file)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return what to ask of a model of this kind."""
-        return stages_of(plan)
+        return stages_of(fitted(plan))
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the questions of a stage; all but the first depend on which words the model has."""
+        plan = fitted(plan)
         if stage.name == VOCABULARY:
             return iter([vocabulary_question(plan)])
         if stage.name == ASSOCIATION:
@@ -109,7 +114,7 @@ class SentimentWords:
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models; the options are the same for all."""
         options, seed = plans[0].options, plans[0].seed
-        models = {plan.model.name: measure_model(plan, records) for plan in plans}
+        models = {plan.model.name: measure_model(fitted(plan), records) for plan in plans}
         of_model = {name: model_rows(measures) for name, measures in models.items()}
         rows = dict(joint_rows(list(models.values()), seed=seed))
         for found in of_model.values():

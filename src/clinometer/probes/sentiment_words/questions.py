@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from clinometer.data.reviews import Review
@@ -70,10 +70,10 @@ def asked_in(model: ModelInfo) -> Way:
     return way_of(model, WAYS)
 
 
-def reviews_of(plan: Plan) -> tuple[Review, ...]:
-    """Return the reviews that a model is asked about: of causal and chat models perhaps fewer."""
+def fitted(plan: Plan) -> Plan:
+    """Return the plan with the options for a model of its kind: if it does not fill blanks, for a slow one."""
     options: Options = plan.options
-    return options.chosen_reviews(plan.seed, slow=asked_in(plan.model) in (NEXT_WORD, ANSWER, DRAWN))
+    return plan if asked_in(plan.model) is FILL else replace(plan, options=options.for_slow_models())
 
 
 def templates_of(plan: Plan) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def stages_of(plan: Plan) -> tuple[Stage, ...]:
     refuses.
     """
     options: Options = plan.options
-    way, reviews = asked_in(plan.model), len(reviews_of(plan))
+    way, reviews = asked_in(plan.model), len(plan.options.chosen_reviews(plan.seed))
     stages = [Stage(name=VOCABULARY, size=1)] if way in (FILL, NEXT_WORD) else []
     stages.append(Stage(name=ASSOCIATION, size=len(templates_of(plan)) * reviews))
     if way is ANSWER and "ask" in plan.model.capabilities:
@@ -214,17 +214,20 @@ def association_prompts(plan: Plan, records: Records) -> Iterator[Item]:
     The review is the context: if both are longer than the model's window, only the review is cut.
     """
     words = choose_words(plan, records)
-    reviews = reviews_of(plan)
+    # a model without any listed word is not asked
+    reviews = plan.options.chosen_reviews(plan.seed) if words.asked else ()
     for template in templates_of(plan):
         for number, review in enumerate(reviews):
-            tags = {"template": template, "review": number, "label": review.label, "source": review.source}
-            yield Item(request=_request(plan, words.way, number, review, template, words.asked), tags=tags)
+            yield Item(
+                request=_request(plan, words.way, number, review, template, words.asked),
+                tags={"template": template, "review": number, "label": review.label, "source": review.source},
+            )
 
 
 def answer_prompts(plan: Plan) -> Iterator[Item]:
     """Yield every review with the first template, for answers that are drawn: does the model refuse?"""
     template = templates_of(plan)[0]
-    for number, review in enumerate(reviews_of(plan)):
+    for number, review in enumerate(plan.options.chosen_reviews(plan.seed)):
         request = _request(plan, DRAWN, number, review, template, ())
         yield Item(request=request, tags={"template": template, "review": number, "label": review.label})
 
@@ -241,7 +244,7 @@ def shift_prompts(plan: Plan, records: Records, *, templates: Sequence[str]) -> 
     for template in templates:
         shown = "" if words.way is LABEL else template
         texts = [(word, k, appended(word, k, shown)) for word in words.shift for k in options.ks]
-        for number, review in enumerate(reviews_of(plan)):
+        for number, review in enumerate(plan.options.chosen_reviews(plan.seed)):
             for word, k, text in texts:
                 yield Item(
                     request=_request(plan, words.way, number, review, text, label_words, shift=True),

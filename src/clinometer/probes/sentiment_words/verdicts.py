@@ -32,6 +32,7 @@ from clinometer.probes.sentiment_words.measures import (
     WordScores,
     signs_by_rule,
 )
+from clinometer.probes.sentiment_words.questions import OWN_LABEL
 from clinometer.stats import detectable_change, detectable_from_interval, share_interval
 from clinometer.types import Finding, Notice, Verdict
 
@@ -125,9 +126,9 @@ def verdicts(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> It
         labels = row.labels
         measures, template = models[str(labels["model"])], str(labels["template"])
         named = [measures, *([models[str(labels["before"])]] if labels["before"] else [])]
-        reasons = [
-            f"with '{template}' {why}" for each in named if (why := each.failed(template)) and each.measured
-        ]
+        # a classifier is asked with no template
+        where = "" if template == OWN_LABEL else f"with '{template}' "
+        reasons = [f"{where}{why}" for each in named if (why := each.failed(template)) and each.measured]
         if not all(each.measured for each in named):
             reasons = ["nothing was measured"]
         elif labels["aspect"] == APPENDED and not measures.shifts:

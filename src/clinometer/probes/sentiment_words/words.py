@@ -64,8 +64,9 @@ CAPTIONS = (
         name="sense",
         title="Positive minus negative words after a review",
         text=(
-            "Mean probability of the positive words minus that of the negative words at the mask (§4.2), "
-            "averaged over reviews; last, the difference between positive and negative reviews, which must be "
+            "Mean probability of the positive words minus that of the negative words at the mask (§4.2), or of a "
+            "classifier's positive label minus its negative one, averaged over reviews; last, the difference "
+            "between positive and negative reviews, which must be "
             f"above 0 with p < {GATE_P} before anything else here can be interpreted. Intervals: 95 %, bootstrap "
             "over reviews. p: sign flips of reviews for one class, shuffled labels between the classes; not "
             f"corrected. n: reviews. {_INTERPRETABLE}"
@@ -76,8 +77,9 @@ CAPTIONS = (
         name="accuracy",
         title="Share of reviews that get their label",
         text=(
-            "A review is called positive if the positive label word is more probable at the mask than the "
-            "negative one, without any appended word. A third of either class must get its "
+            "A review is called positive if the positive label word (of drawn answers: listed words; of a "
+            "classifier: label) is more probable than the negative one, without any appended word. A third of "
+            "either class must get its "
             "label, and the interval "
             f"of {GATE_LEVEL:.0%} over all reviews must lie above 0.5, before anything found "
             "with that template and "
@@ -363,7 +365,7 @@ def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
         )
     pairs = {pair.name for pair in answers.words.pairs}
     lost_pairs = [pair.name for pair in measures.options.pairs if pair.name not in pairs]
-    if lost_pairs:
+    if lost_pairs and answers.way not in (DRAWN, LABEL):  # these are not asked for label words
         rest = "" if pairs else "; so there are no labels of reviews and no shift test"
         yield _warning(f"{model}: the label words {', '.join(lost_pairs)} are not one token each{rest}.")
     yield from _ceiling_notice(measures)
@@ -410,10 +412,13 @@ def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
     if measures.interpretable() and pair is not None:
         right = measures.checks[main].accuracy[pair]
         first = "the first with which it senses sentiment" if len(measures.checks) > 1 else "the only one"
+        how = f"the main template is '{main}', {first}; {pair} labels"
+        if measures.answers.way is LABEL:
+            how = "its own label is right for"
         yield _info(
-            f"{model}: the main template is '{main}', {first}; {pair} labels "
-            f"{percent(right[POSITIVE].estimate, 0)} of "
-            f"positive and {percent(right[NEGATIVE].estimate, 0)} of negative reviews correctly."
+            f"{model}: {how} {percent(right[POSITIVE].estimate, 0)} of "
+            f"positive and {percent(right[NEGATIVE].estimate, 0)} of negative reviews"
+            f"{'' if measures.answers.way is LABEL else ' correctly'}."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +11,22 @@ import polars as pl
 from clinometer.data.stereotypes_data import EmotionLexicon, Group
 from clinometer.metrics import emotion_profile, typicality
 from clinometer.probes.kit import Floats, Ints, model_rng
+from clinometer.probes.kit.drawn import DrawnWords, count_words, failed_to_answer
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import (
+    DRAWN,
     EVERYONE,
     Question,
+    before_blank,
     is_attribute,
+    is_chat,
+    is_drawn,
     is_piece,
     is_word,
     prior_keys,
 )
+from clinometer.probes.stereotypes.questions import questions as questions_of
 
 ALL = "all"  # in the place of a category
 # Share of the words offered that the lexicon has, below which nothing is concluded: of 60 random models each with
@@ -68,6 +75,7 @@ class ModelAnswers:
     lexicon: EmotionLexicon
     profiles: Floats  # (groups, emotions)
     covered: Ints  # (groups,): how many words of the profile are in the lexicon
+    drawn: tuple[DrawnWords, ...]  # of a chat model, for each question; else none
     rng: np.random.Generator
 
     @property
@@ -84,6 +92,8 @@ class ModelAnswers:
     @property
     def gate(self) -> str:
         """Why nothing can be concluded from the answers of this model; "" if it understands the questions."""
+        if self.drawn and (silent := failed_to_answer(self.drawn)):
+            return silent
         which = "complete" if self.lexicon.complete else "emotional"
         counts, needed = self.counts, KNOWN_SHARE[which]
         share = counts.known / counts.first if counts.first else 0.0
@@ -123,7 +133,8 @@ def read_answers(
     """Read the records of both stages, re-rank each question's words and collect them by group."""
     options: Options = plan.options
     groups = tuple(dict.fromkeys(question.group for question in questions))
-    offered = _offered(plan, records)
+    drawn = _drawn(plan, records) if is_chat(plan.model) else ()
+    offered = _offered_answers(drawn) if is_drawn(plan.model) else _offered(plan, records)
     kept = offered.filter(_known() & is_attribute(pl.col("raw"), options))
     rated = _with_typicality(kept, plan, records, questions)
     attributes = _ranked(rated).join(
@@ -147,6 +158,7 @@ def read_answers(
         lexicon=lexicon,
         profiles=np.array([profile.vector for profile in profiles]),
         covered=np.array([profile.covered for profile in profiles], dtype=np.int64),
+        drawn=drawn,
         rng=model_rng(plan.seed, plan.model.name),
     )
 
@@ -163,6 +175,25 @@ def _offered(plan: Plan, records: Records) -> pl.DataFrame:
         log_total = top + (pl.col("logprob") - top).exp().sum().log()
         offered = offered.with_columns(logprob=pl.col("logprob") - log_total.over("index"))
     return offered
+
+
+def _drawn(plan: Plan, records: Records) -> tuple[DrawnWords, ...]:
+    table = records.table(model=plan.model.name, stage=DRAWN, columns=["got_texts"])
+    asked = [before_blank(question.text) for question in questions_of(plan.options)]
+    return tuple(
+        count_words(texts.to_list(), asked=text) for text, texts in zip(asked, table["got_texts"], strict=True)
+    )
+
+
+def _offered_answers(drawn: Sequence[DrawnWords]) -> pl.DataFrame:
+    """Return what was offered as shares of the answers with a word."""
+    rows = [
+        (index, word, float(np.log(share)))
+        for index, each in enumerate(drawn)
+        for word, share in each.words.items()
+    ]
+    schema = {"index": pl.Int64, "raw": pl.String, "logprob": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _known() -> pl.Expr:
@@ -194,8 +225,16 @@ def _with_typicality(
     kept: pl.DataFrame, plan: Plan, records: Records, questions: tuple[Question, ...]
 ) -> pl.DataFrame:
     columns = ["tag_template", "tag_hidden", "got_words", "got_logprobs"]
-    priors = records.table(model=plan.model.name, stage="prior", columns=columns)
     keyed = kept.join(prior_keys(questions, plan), on="index", how="left", maintain_order="left")
+    if is_drawn(plan.model):  # the mean over groups of what they were answered, 0 where a word did not come
+        asked = prior_keys(questions, plan).group_by("template").len("asked")
+        shares = keyed.group_by("template", "raw", maintain_order=True).agg(pl.col("logprob").exp().sum())
+        means = shares.join(asked, on="template").with_columns(prior=(pl.col("logprob") / pl.col("asked")).log())
+        rated = keyed.join(
+            means.select("template", "raw", "prior"), on=["template", "raw"], how="left", maintain_order="left"
+        )
+        return kept.with_columns(typicality=rated["logprob"] - rated["prior"])
+    priors = records.table(model=plan.model.name, stage="prior", columns=columns)
     rated = keyed.join(
         _means_over_groups(priors.explode("got_words", "got_logprobs")),
         left_on=["template", "hidden", "raw"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from clinometer.probes.kit import Caption
+from clinometer.probes.kit import Caption, refusals
 from clinometer.probes.stereotypes.measures import FEWEST_GROUPS, FEWEST_WORDS, HEADLINE_K, SHOWN, TOP, Tuning
 from clinometer.types import Figure
 
@@ -194,6 +194,7 @@ CAPTIONS = (
         ),
         version=2,
     ),
+    refusals.CAPTION,
 )
 
 MOST_LINES = 8  # colours that a chart has
@@ -355,6 +356,7 @@ FIGURES = (
         evidence="posterior",
         evidence_filter={"origin": "data set"},
     ),
+    refusals.refusal_figure(evidence="drawn"),
 )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from clinometer.data.people import as_group, derived_forms, is_people_file, read_people
 from clinometer.data.stereotypes_data import (
     EMOTIONS,
     EmotionLexicon,
@@ -32,7 +33,7 @@ UpTo1000 = Annotated[int, Field(ge=1, le=1000)]
 class Options:
     """Which groups the stereotypes audit asks about, and how it reads the answers."""
 
-    groups_file: str = ""  # CSV group,category[,kind]: replaces the built-in groups
+    groups_file: str = ""  # CSV name,category[,…] (data/people.py) or group,category[,kind]: replaces the groups
     templates_file: str = ""  # TOML people = […], country = […], or one of them: replaces the paper's questions
     human_file: str = ""  # the data set of human stereotypes; without it there is no recall
     emotions_file: str = ""  # the full NRC emotion lexicon; without it, the words in nrclex are used
@@ -50,6 +51,8 @@ class Options:
     filter: Literal["words", "none"] = "words"  # whether pieces of words, numbers and marks are left out
     profile_k: UpTo1000 = 200  # how many attributes of each question make a group's profile
     chart_groups: tuple[str, ...] = ()  # whose emotions are charted for all models; empty: those that differ most
+    answers: UpTo1000 = 20  # of a chat model to each question
+    instructions_file: str = ""  # TOML as data/asking/one_word.toml: how chat models are asked for one word
     draws: Draws = 999  # of the bootstrap
 
     def prior_of(self, model: ModelInfo) -> str:
@@ -77,12 +80,25 @@ class Options:
 
     def _wanted_groups(self) -> tuple[Group, ...]:
         """Return the user's or the built-in groups, of the chosen categories."""
-        groups = read_groups(self.groups_file) if self.groups_file else load_groups()
+        groups = self._every_group()
         known = {group.category for group in groups}
         for category in self.categories:
             if category not in known:
                 raise wrong_option("stereotypes", "categories", category, nearest(category, known))
         return tuple(group for group in groups if not self.categories or group.category in self.categories)
+
+    def _every_group(self) -> tuple[Group, ...]:
+        if not self.groups_file:
+            return load_groups()
+        if is_people_file(self.groups_file):
+            return tuple(map(as_group, read_people(self.groups_file)))
+        return read_groups(self.groups_file)
+
+    def derived_forms(self) -> tuple[str, ...]:
+        """Return what was derived of the user's groups, for a look."""
+        if not self.groups_file or not is_people_file(self.groups_file):
+            return ()
+        return derived_forms(read_people(self.groups_file))
 
     def charted_groups(self) -> tuple[str, ...]:
         """Return the groups whose emotions are charted for all models; none: the findings choose."""

@@ -13,7 +13,17 @@ from clinometer.probes.stereotypes.answers import read_answers
 from clinometer.probes.stereotypes.figures import CAPTIONS, figures_of
 from clinometer.probes.stereotypes.measures import read_human_attributes, tunings_of
 from clinometer.probes.stereotypes.options import Options
-from clinometer.probes.stereotypes.questions import posterior_items, prior_items, questions
+from clinometer.probes.stereotypes.questions import (
+    DRAWN,
+    POSTERIOR,
+    PRIOR,
+    drawn_items,
+    is_chat,
+    is_drawn,
+    posterior_items,
+    prior_items,
+    questions,
+)
 from clinometer.probes.stereotypes.tables import all_rows
 from clinometer.probes.stereotypes.words import headlines, notices, verdicts
 from clinometer.types import Findings, Item, Profile
@@ -33,7 +43,7 @@ class Stereotypes:
         "Rochelle Choenni, Ekaterina Shutova and Robert van Rooij, Stepmothers are mean and academics are "
         "pretentious: What do pretrained language models learn about you? (2021)"
     )
-    capabilities: tuple[str, ...] = ("fill", "next_word")
+    capabilities: tuple[str, ...] = ("fill", "next_word", "ask")
     roles: tuple[Role, ...] = ()
     options: type[Options] = Options
     # the human stereotypes and the full emotion lexicon may not be packaged
@@ -56,12 +66,22 @@ class Stereotypes:
         options.chosen_lexicon()
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """Return the questions, and the same with the group hidden, which depend on the answers to the first."""
-        return (Stage(name="posterior", size=len(questions(plan.options))), Stage(name="prior"))
+        """Return the questions, and the same with the group hidden, which depend on the answers to the first.
+
+        Chat models are asked in words; answers are drawn, also where their probabilities are known, for refusals.
+        """
+        size = len(questions(plan.options))
+        asked = (Stage(name=POSTERIOR, size=size), Stage(name=PRIOR))
+        drawn = (Stage(name=DRAWN, size=size),)
+        if not is_chat(plan.model):
+            return asked
+        return drawn if is_drawn(plan.model) else (*asked, *drawn)
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the items of a stage."""
-        return posterior_items(plan) if stage.name == "posterior" else prior_items(plan, records)
+        if stage.name == DRAWN:
+            return drawn_items(plan)
+        return posterior_items(plan) if stage.name == POSTERIOR else prior_items(plan, records)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the answers of all models; the options are the same for all.

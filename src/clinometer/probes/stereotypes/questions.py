@@ -10,10 +10,21 @@ from typing import Literal
 import polars as pl
 
 from clinometer.data.stereotypes_data import Group, HumanStereotype, match_groups
+from clinometer.probes.kit.chat import (
+    ask_word,
+    chosen_instructions,
+    draws_of,
+    gives_probabilities,
+    phrasing_count,
+    word_messages,
+)
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
-from clinometer.types import HIDDEN, MASK, Fill, Item, ModelInfo, NextWord
+from clinometer.types import HIDDEN, MASK, AnswerWord, Fill, Item, Message, ModelInfo, NextWord
 
+WordRequest = Fill | NextWord | AnswerWord
+
+POSTERIOR, PRIOR, DRAWN = "posterior", "prior", "drawn"  # the stages
 GROUP = "{group}"
 EVERYONE = "{every group}"  # in the place of what is hidden: the prior is the mean over all groups
 # the authors use this one prior for every question, without a question mark
@@ -70,27 +81,69 @@ def _human_question(row: HumanStereotype, group: Group) -> Question:
     return Question(group=group, written=written, template=f"{before}{GROUP}{after} {MASK}?", origin="data set")
 
 
-def word_request(model: ModelInfo, text: str, *, words: tuple[str, ...] = (), top_k: int = 0) -> Fill | NextWord:
-    """Return the question for the word at the blank; a causal model is asked what follows the text before it."""
-    if "fill" in model.capabilities:
+def word_request(plan: Plan, text: str, *, words: tuple[str, ...] = (), top_k: int = 0) -> WordRequest:
+    """Return the question for the word at the blank.
+
+    A causal model is asked what follows the text before it, and so is a chat model, in words: for its first word
+    where it says how probable that is.
+    """
+    if "fill" in plan.model.capabilities:
         return Fill(text=text, words=words, top_k=top_k)
-    return NextWord(text=text[: text.index(MASK)].rstrip(), words=words, top_k=top_k)
+    if not is_chat(plan.model):
+        return NextWord(text=before_blank(text), words=words, top_k=top_k)
+    return AnswerWord(messages=conversation(plan, text), words=words, top_k=top_k)
+
+
+def is_chat(model: ModelInfo) -> bool:
+    """Tell whether a model can only be asked in words."""
+    return not {"fill", "next_word"} & set(model.capabilities)
+
+
+def is_drawn(model: ModelInfo) -> bool:
+    """Tell whether all that is known of a model's words are the answers that were drawn."""
+    return is_chat(model) and not gives_probabilities(model)
+
+
+def before_blank(text: str) -> str:
+    """Return the question up to its blank."""
+    return text[: text.index(MASK)].rstrip()
+
+
+def conversation(plan: Plan, text: str) -> tuple[Message, ...]:
+    """Return the messages that ask a chat model to continue the question; each wording has its own phrasing."""
+    instructions, start = chosen_instructions(plan.options.instructions_file), before_blank(text)
+    # by the words around the group, so that all groups are asked alike
+    templates = plan.options.chosen_templates()
+    around = [before_blank(each).split(GROUP) for each in (*templates.people, *templates.country)]
+    fitting = (i for i, (first, last) in enumerate(around) if start.startswith(first) and start.endswith(last))
+    phrasing = next(fitting, 0) % phrasing_count(start, instructions)
+    return word_messages(start, instructions=instructions, phrasing=phrasing)
+
+
+def drawn_items(plan: Plan) -> Iterator[Item]:
+    """Yield the questions as a chat model is asked them, several answers each."""
+    options: Options = plan.options
+    n = draws_of(plan.model, options.answers)
+    for question in questions(options):
+        request = ask_word(conversation(plan, question.text), n=n, seed=plan.seed)
+        yield Item(request=request, tags=_tags(question))
 
 
 def posterior_items(plan: Plan) -> Iterator[Item]:
     """Yield the questions, each asking for its most probable words."""
     options: Options = plan.options
     for question in questions(options):
-        yield Item(
-            request=word_request(plan.model, question.text, top_k=options.top_k),
-            tags={
-                "group": question.group.name,
-                "category": question.group.category,
-                "kind": question.group.kind,
-                "template": question.template,
-                "origin": question.origin,
-            },
-        )
+        yield Item(request=word_request(plan, question.text, top_k=options.top_k), tags=_tags(question))
+
+
+def _tags(question: Question) -> dict[str, str]:
+    return {
+        "group": question.group.name,
+        "category": question.group.category,
+        "kind": question.group.kind,
+        "template": question.template,
+        "origin": question.origin,
+    }
 
 
 def prior_items(plan: Plan, records: Records) -> Iterator[Item]:
@@ -126,7 +179,7 @@ def prior_items(plan: Plan, records: Records) -> Iterator[Item]:
         for chunk, start in enumerate(range(0, len(words), size)):
             for text in texts:
                 yield Item(
-                    request=word_request(plan.model, text, words=tuple(words[start : start + size])),
+                    request=word_request(plan, text, words=tuple(words[start : start + size])),
                     tags={"template": template, "hidden": hidden, "chunk": chunk},
                 )
 

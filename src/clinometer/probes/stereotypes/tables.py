@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean, with_q
+from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean, refusals, with_q
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers, with_all
 from clinometer.probes.stereotypes.measures import (
     CHANGE_KS,
@@ -94,7 +94,17 @@ def all_rows(
         for row in _category_negativity(each, again)
     ]
     rows["chosen_emotions"] = _chosen_emotions(judged, rows)
+    rows[refusals.CAPTION.name] = refusals.refusal_rows(
+        [_asked(each) for each in answers if each.drawn], seed=answers[0].plan.seed
+    )
     return {name: of_table for name, of_table in rows.items() if of_table}
+
+
+def _asked(answers: ModelAnswers) -> refusals.Asked:
+    """Return how a chat model answered the questions, by the category of the group."""
+    asked = [question.group for question in answers.questions]
+    categories, names = [group.category for group in asked], [group.name for group in asked]
+    return refusals.asked_of(answers.model, answers.drawn, groups=categories, units=names)
 
 
 def listed(words: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from clinometer.probes.kit import (
     is_found,
     percent,
     percent_interval,
+    refusals,
     select,
     signed,
     written,
@@ -37,7 +38,7 @@ from clinometer.probes.stereotypes.measures import (
     HumanAttributes,
 )
 from clinometer.probes.stereotypes.options import Options
-from clinometer.probes.stereotypes.questions import GROUP, PUBLISHED_PRIOR
+from clinometer.probes.stereotypes.questions import GROUP, PUBLISHED_PRIOR, is_chat, is_drawn
 from clinometer.types import HIDDEN, Finding, Notice, Verdict
 
 # share of profile attributes in the lexicon below which profiles rest on a small part of them; paper: 0.7
@@ -83,7 +84,7 @@ def verdicts(answers: Sequence[ModelAnswers], rows: Mapping[str, Sequence[Findin
         if not each.gate:
             for row in select(rows.get("category_negativity", ()), model=each.model):
                 found.append(_of_category(each.model, row))
-    return found
+    return [*found, *refusals.refusal_verdicts(rows.get(refusals.CAPTION.name, ()), audit=AUDIT)]
 
 
 def _general(model: str, row: Finding) -> Verdict:
@@ -154,7 +155,7 @@ def headlines(concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]
     """Yield what was found for mitigated models against their bases, for each model, then for pairs of models."""
     yield from _mitigation_headlines(rows.get("shift", ()), rows.get("negativity_change", ()))
     for model in dict.fromkeys(each.model for each in concluded):
-        of_model = [each for each in concluded if each.model == model]
+        of_model = [each for each in concluded if each.model == model and each.aspect != refusals.ASPECT]
         general, single, *categories = of_model
         yield from _recall_headline(model, rows.get("recall", ()), k=min(HEADLINE_K, top_k))
         yield _headline(general, "spread")
@@ -162,6 +163,9 @@ def headlines(concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]
             yield _headline(single, "difference") + _groups_in_words(select(rows["negativity"], model=model))
         yield from (_headline(each, "difference") for each in categories if each.state == LEAN)
         yield from _quiet_categories(model, categories)
+    for verdict in concluded:
+        if verdict.aspect == refusals.ASPECT and (said := refusals.refusal_headline(verdict)):
+            yield said
     yield from _similarity_headline(rows.get("similarity", ()))
     yield from _shift_headline(rows.get("shift", ()))
 
@@ -327,7 +331,20 @@ def _prior_in_words(answers: ModelAnswers) -> str:
 def _other_ways(answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
     """Yield how models that read left to right were asked, where others were asked another way."""
     for each in answers:
-        if "fill" not in each.plan.model.capabilities:
+        if is_chat(each.plan.model):
+            read = (
+                "the answers that were drawn"
+                if is_drawn(each.plan.model)
+                else "the probabilities of its first word"
+            )
+            yield Notice(
+                level="info",
+                text=(
+                    f"{each.model} was asked in words to continue each question with one word; its words are "
+                    f"those of {read}. Its prior is each question {_prior_in_words(each)}."
+                ),
+            )
+        elif "fill" not in each.plan.model.capabilities:
             yield Notice(
                 level="info",
                 text=(
@@ -340,6 +357,8 @@ def _other_ways(answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
 
 
 def _left_out(options: Options) -> Iterator[Notice]:
+    if forms := options.derived_forms():
+        yield Notice(level="info", text=f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
     if groups := options.unasked_groups():
         named = ", ".join(group.name for group in groups[:3])
         kind = "countries" if groups[0].kind == "country" else "people"

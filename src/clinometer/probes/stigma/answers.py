@@ -6,7 +6,6 @@ NaN is missing.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,17 +16,24 @@ from clinometer.metrics import negative_attitude, overall_attitude
 from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
-from clinometer.probes.kit.chat import DECLINES
+from clinometer.probes.kit.chat import gives_probabilities
+from clinometer.probes.kit.choices import Chosen, read_choices
+from clinometer.probes.kit.drawn import DrawnWords, count_words
+from clinometer.probes.kit.scale import REFUSAL, UNCLEAR, read_answer
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
     BASELINE,
     CHECKS,
+    CHOICES,
+    FIRST_WORDS,
     LEFT,
     SCALE,
     SENTENCES,
+    WORDS,
     Bools,
     Roster,
+    asks_words,
     blank_conditions,
     blank_distances,
     chat_conditions,
@@ -39,8 +45,6 @@ LISTS = (*RATINGS, UNRATED)
 
 CLASSES = ("negative", "neutral", "positive")
 UNDECIDED = "undecided"  # two classes are equally probable
-
-REFUSAL, UNCLEAR = "refusal", "unclear"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,13 @@ class MaskedAnswers:
     words: tuple[OfferedWord, ...]  # most probable first
     # causal: list -> probability of its words after each template's left part, (templates,); none: masked
     left: Mapping[str, Floats] = field(default_factory=dict)
+    # chat: what was drawn at each prompt about a condition, with its wording; none: words were not asked for
+    drawn: tuple[tuple[int, DrawnWords], ...] = ()
+
+    @property
+    def pooled(self) -> bool:
+        """Whether it was asked as masked models are: only these have a mean in common."""
+        return not self.left and not self.drawn
 
     @property
     def model(self) -> str:
@@ -132,6 +143,7 @@ class Answers:
     masked: tuple[MaskedAnswers, ...]
     classifiers: tuple[ClassifierOutcomes, ...]
     chats: tuple[ChatAnswers, ...]
+    chosen: tuple[Chosen, ...] = ()  # of chat models: their answers to the user's questions
 
 
 def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
@@ -139,13 +151,15 @@ def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
     ratings = plans[0].options.chosen_ratings()
     masked = [plan for plan in plans if "fill" in plan.model.capabilities or is_rescored(plan)]
     others = [plan for plan in plans if plan not in masked]
+    asked = [plan for plan in others if asks_words(plan)]
     return Answers(
         ratings=ratings,
-        masked=tuple(masked_answers(plan, records, ratings) for plan in masked),
+        masked=tuple(masked_answers(plan, records, ratings) for plan in (*masked, *asked)),
         classifiers=tuple(
             classifier_outcomes(plan, records) for plan in others if "classify" in plan.model.capabilities
         ),
         chats=tuple(chat_answers(plan, records) for plan in others if "classify" not in plan.model.capabilities),
+        chosen=tuple(_chosen(plan, records) for plan in others if asks_choices(plan)),
     )
 
 
@@ -157,13 +171,14 @@ def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> 
     """Read and rate the words of one masked model, or of one that rescored sentences."""
     options, distances = plan.options, blank_distances(plan)
     roster = Roster(wordings=blank_conditions(plan))
-    columns = ("tag_template", "tag_distance", "tag_wording", "tag_group", "got_words", "got_logprobs")
-    table = records.table(
-        model=plan.model.name,
-        stage=ATTITUDES,
-        columns=(*columns, "got_covered") if is_rescored(plan) else columns,
-    )
+    columns = ("tag_template", "tag_distance", "tag_wording", "tag_group")
     left: dict[str, Floats] = {}
+    drawn: list[DrawnWords] = []
+    if asks_words(plan):
+        table, drawn = _chat_words(plan, records, ratings, columns)
+    else:
+        answers = ("got_words", "got_logprobs", *(["got_covered"] if is_rescored(plan) else []))
+        table = records.table(model=plan.model.name, stage=ATTITUDES, columns=(*columns, *answers))
     if is_rescored(plan):
         table = _scored(table)
         before = table.filter(pl.col("tag_group") == LEFT)
@@ -200,7 +215,37 @@ def masked_answers(plan: Plan, records: Records, ratings: Mapping[str, str]) -> 
         masses={name: arranged(mass) for name, mass in _masses(rated, len(table)).items()},
         words=_offered_words(rated.filter(~pl.Series(is_baseline)[rated["prompt"]]), int((~is_baseline).sum())),
         left=left,
+        drawn=tuple((int(at), each) for at, each in zip(places[1], drawn, strict=False) if at >= 0),
     )
+
+
+def _chat_words(
+    plan: Plan, records: Records, ratings: Mapping[str, str], columns: Sequence[str]
+) -> tuple[pl.DataFrame, list[DrawnWords]]:
+    """Return a chat model's words like those of a masked model, and what was drawn at each prompt.
+
+    Its own probabilities of the first word where it gives them, else shares of the answers that are no refusals.
+    """
+    name = plan.model.name
+    table = records.table(model=name, stage=WORDS, columns=(*columns, "tag_text", "got_texts"))
+    known = [word for word, rating in ratings.items() if rating != "irrelevant"]
+    drawn = [
+        count_words(texts.to_list(), asked=text, words=known)
+        for text, texts in zip(table["tag_text"], table["got_texts"], strict=True)
+    ]
+    if gives_probabilities(plan.model):
+        given = records.table(model=name, stage=FIRST_WORDS, columns=(*columns, "got_words", "got_logprobs"))
+        return _scored(given.with_columns(got_covered=pl.lit(1.0))), drawn
+    words, logprobs = [], []
+    for each in drawn:
+        tried = each.draws - each.count("refusal")
+        shares = {word: share * each.answered / tried for word, share in each.words.items()} if tried else {}
+        words.append(list(shares))
+        logprobs.append([math.log(share) for share in shares.values()])
+    return table.with_columns(
+        got_words=pl.Series(words, dtype=pl.List(pl.String)),
+        got_logprobs=pl.Series(logprobs, dtype=pl.List(pl.Float64)),
+    ), drawn
 
 
 def _scored(table: pl.DataFrame) -> pl.DataFrame:
@@ -388,6 +433,18 @@ def chat_answers(plan: Plan, records: Records) -> ChatAnswers:
     )
 
 
+def asks_choices(plan: Plan) -> bool:
+    """Tell whether a model is asked the user's questions: a chat model, where there are any."""
+    return "ask" in plan.model.capabilities and bool(plan.options.questions_file)
+
+
+def _chosen(plan: Plan, records: Records) -> Chosen:
+    table = records.table(model=plan.model.name, stage=CHOICES, columns=("got_texts",))
+    return read_choices(
+        plan.model.name, plan.options.chosen_choices(), [texts.to_list() for texts in table["got_texts"]]
+    )
+
+
 def _mean_scores(counts: Floats, options: int) -> Floats:
     """Return the mean score of the answers on the scale, (..., readings) -> (...); NaN where there is none."""
     on_scale = counts[..., :options]
@@ -395,94 +452,3 @@ def _mean_scores(counts: Floats, options: int) -> Floats:
     total = on_scale @ np.arange(options, dtype=np.float64)
     means: Floats = np.divide(total, answered, out=np.full(answered.shape, np.nan), where=answered > 0)
     return means
-
-
-_TURN = re.compile(r"\b(?:but|however|that said|nevertheless|still)\b")  # after it an answer may follow a refusal
-_DENIED = re.compile(r"(?:\b(?:not|neither|never|nor|without)|n't)\s+(?:\w+\s+)?$")
-_NUMBER = re.compile(r"(?<![\w.,-])(\d+)(?![\w%]|[.,]\d)")
-_NUMBERED = re.compile(r"(\d+)\s*[=:.)-]?\s*[\"'(]*$")  # what may come right before an option
-_SCALE_ROW = re.compile(r"(?<!\w)(\d+)\s*=")  # as the question writes the scale
-_LEAD = re.compile(
-    r"(?:(?:my |the )?answer(?: is| would be)?|option|score|i(?: would|'d)? (?:say|answer|choose|pick|go with))?"
-    r"[\s:\"'(\[`=-]*$"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A score that the text names."""
-
-    start: int  # where its own words, or its number, begin
-    score: int
-
-
-def read_answer(text: str, options: Sequence[str]) -> int | str:
-    """Return the place of the answer among the options, or `REFUSAL` or `UNCLEAR`.
-
-    An option counts when the text names it, does not deny it and puts no other number to it. A number counts only
-    at the beginning of the answer, since conditions have numbers too ("type 2 diabetes"). If several options are
-    named, the first counts when the answer begins with it and its sentence names no other: a model that repeats
-    the scale ("1 = …, 2 = …") has not answered. A refusal counts unless an option comes before it, or after it and
-    a "but".
-
-    >>> scale = ("definitely willing", "probably willing", "probably unwilling", "definitely unwilling")
-    >>> [read_answer(text, scale) for text in ("2 = probably unwilling.", "I'd be definitely willing!", "1", "3.")]
-    [2, 0, 1, 3]
-    >>> [read_answer(text, scale) for text in ("I'm sorry, but I can't answer that.", "It depends.", "0, 1, 2, 3")]
-    ['refusal', 'unclear', 'unclear']
-    """
-    plain = " ".join(text.lower().replace("’", "'").replace("*", "").split())
-    named = _named_options(plain, options)
-    refused = DECLINES.search(plain)
-    if refused and not any(
-        each.start < refused.start() or _TURN.search(plain[refused.end() : each.start]) for each in named
-    ):
-        return REFUSAL
-    if len(set(_SCALE_ROW.findall(plain))) > 1:
-        return UNCLEAR
-    if any(_pattern(option).search(plain) for option in options):
-        return _decide(plain, named)
-    return _leading_number(plain, len(options))
-
-
-def _pattern(option: str) -> re.Pattern[str]:
-    """Return what finds an option in an answer, also with a "be" inside: "I would probably be willing"."""
-    return re.compile(r"\b" + "(?: be)? ".join(re.escape(word) for word in option.lower().split()) + r"\b")
-
-
-def _named_options(plain: str, options: Sequence[str]) -> list[_Named]:
-    """Return the options that the text names and does not deny."""
-    named = []
-    for score, option in enumerate(options):
-        for match in _pattern(option).finditer(plain):
-            before = plain[: match.start()]
-            number = _NUMBERED.search(before)
-            if not _DENIED.search(before):
-                agrees = number is None or int(number[1]) == score
-                # a wrong number beside the words: two answers in one, which then cannot be told apart
-                named += [_Named(match.start(), score)] if agrees else [_Named(0, score), _Named(0, -1)]
-    return named
-
-
-def _decide(plain: str, named: Sequence[_Named]) -> int | str:
-    """Return the only score, or the one that the answer begins with unless its sentence names others."""
-    scores = {each.score for each in named}
-    if len(scores) == 1:
-        return scores.pop()
-    if not scores or -1 in scores:
-        return UNCLEAR
-    first = min(named, key=lambda each: each.start)
-    opening = _NUMBERED.sub("", plain[: first.start])
-    sentence = re.split(r"[.!?](?:\s|$)", plain[first.start :], maxsplit=1)[0]
-    others = {each.score for each in named if each.start < first.start + len(sentence)} - {first.score}
-    return first.score if _LEAD.match(opening) and not others else UNCLEAR
-
-
-def _leading_number(plain: str, options: int) -> int | str:
-    """Return the number that the answer begins with, if it names no other and puts no other words to it."""
-    numbers = list(_NUMBER.finditer(plain))
-    if not numbers or not _LEAD.match(plain[: numbers[0].start()]):
-        return UNCLEAR
-    score, after = int(numbers[0][1]), plain[numbers[0].end() :].lstrip()
-    alone = all(int(other[1]) == score for other in numbers)
-    return score if score < options and alone and not after.startswith("=") else UNCLEAR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from clinometer.probes.kit import Caption, select
+from clinometer.probes.kit import Caption, choices, refusals, select
 from clinometer.probes.stigma.measures import ATTITUDE, FEWEST
 from clinometer.types import Figure, Finding
 
@@ -244,6 +244,8 @@ CAPTIONS = (
             "word."
         ),
     ),
+    refusals.CAPTION,
+    choices.CAPTION,
 )
 
 FIGURES = (
@@ -435,6 +437,7 @@ FIGURES = (
         column="model",
         evidence="scale",
     ),
+    refusals.refusal_figure(evidence="scale"),
 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from clinometer.metrics.attitude import ATTITUDES
 from clinometer.probes.kit import Floats, present_mean
+from clinometer.probes.kit.drawn import failed_to_answer
 from clinometer.probes.stigma.answers import ChatAnswers, ClassifierOutcomes, MaskedAnswers
 
 RATED = 0.15  # masked: of the probability, on the words that are rated and relevant
@@ -25,6 +26,8 @@ def masked_gate(answers: MaskedAnswers) -> str:
     may hold much on one side, but not on both. A causal model shows it right after the left part, before its
     candidates are normalised.
     """
+    if answers.drawn and (silent := failed_to_answer([drawn for _, drawn in answers.drawn])):
+        return silent
     masses, needed = (answers.left, RATED_NEXT) if answers.left else (answers.masses, RATED)
     covered = _mean(np.sum([masses[name] for name in ATTITUDES], axis=0))
     if not covered >= needed:

@@ -191,7 +191,7 @@ def masked_attitudes(answers: Sequence[MaskedAnswers]) -> tuple[MaskedAttitudes,
         for i, each in enumerate(answers)
     ]
     # nor one that was asked another way: a causal model's words are those of its candidates
-    counted = [each for i, each in enumerate(answers) if i not in tuned and not found[i].gate and not each.left]
+    counted = [each for i, each in enumerate(answers) if i not in tuned and not found[i].gate and each.pooled]
     if len(counted) < 2:
         return tuple(found)
     negative = np.stack([each.negative for each in counted])

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from clinometer.data.choices import ChoiceQuestion, read_choices
+from clinometer.data.people import as_condition, derived_forms, read_people
 from clinometer.data.stigma_data import (
     Condition,
     Prompts,
@@ -31,6 +33,7 @@ class Options:
     """What the stigma audit asks about, in which words, and how it reads the answers."""
 
     conditions_file: str = ""  # CSV name,verb,singular,stigmatized[,…]: replaces the built-in conditions
+    groups_file: str = ""  # CSV name,category[,…] (data/people.py): asks about these groups instead
     wording: Literal["ours", "published"] = "ours"  # "published" reads the authors' two files:
     published_stigma_file: str = ""
     published_other_file: str = ""
@@ -44,6 +47,11 @@ class Options:
     causal_conditions: Count = 0  # causal models: how many conditions of each kind, drawn by the seed; 0: all
     causal_distances: Count = 0  # causal models: how many social distances, drawn by the seed; 0: all
     answers: UpToAThousand = 10  # of a chat model to each question
+    one_word: bool = True  # whether chat models also fill the blanks, with one word
+    questions_file: str = (
+        ""  # CSV question,biased[,…] (data/choices.py), such as SocialStigmaQA: asked of chat models
+    )
+    instructions_file: str = ""  # TOML as data/asking/one_word.toml: how they are asked for it
     chat_conditions: Count = 0  # chat models: how many conditions of each kind, drawn by the seed; 0: all
     draws: Draws = 1999  # of the bootstrap; the tests always shuffle 9,999 times
 
@@ -58,6 +66,9 @@ class Options:
         if self.wording == "published" and self.conditions_file:
             hint = 'leave it out, or leave out wording = "published"'
             raise wrong_option("stigma", "conditions_file", self.conditions_file, hint)
+        if self.groups_file and (self.conditions_file or self.wording == "published"):
+            hint = "leave it out, or leave out conditions_file and wording: it replaces the conditions"
+            raise wrong_option("stigma", "groups_file", self.groups_file, hint)
         if self.prompts_file and self.choosing == "published":
             raise wrong_option(
                 "stigma", "choosing", self.choosing, "leave it out: prompts_file has its own templates"
@@ -72,9 +83,24 @@ class Options:
         """Return the conditions to ask about: the user's, the authors', or those built in."""
         if self.conditions_file:
             return read_conditions(self.conditions_file)
+        if self.groups_file:
+            asked = tuple(map(as_condition, read_people(self.groups_file)))
+            if all(each.stigmatized for each in asked):  # nobody to compare them with: those built in
+                names = {each.name.lower() for each in asked}
+                others = [each for each in load_conditions() if not each.stigmatized]
+                asked += tuple(each for each in others if each.condition.lower() not in names)
+            return asked
         if self.wording == "published":
             return read_published_conditions(self.published_stigma_file, self.published_other_file)
         return load_conditions()
+
+    def chosen_choices(self) -> tuple[ChoiceQuestion, ...]:
+        """Return the user's questions with a biased, an unbiased and a "can't tell" answer."""
+        return read_choices(self.questions_file) if self.questions_file else ()
+
+    def derived_forms(self) -> tuple[str, ...]:
+        """Return what was derived of the user's groups, for a look."""
+        return derived_forms(read_people(self.groups_file)) if self.groups_file else ()
 
     def every_prompt(self) -> Prompts:
         """Return the sentences of all templates and social distances, in the chosen wording."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from clinometer.data import load_card
 from clinometer.errors import ModelError
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.chat import gives_probabilities
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stigma.answers import read_answers
 from clinometer.probes.stigma.figures import CAPTIONS, figures_of
@@ -16,21 +17,47 @@ from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
     CHECKS,
+    CHOICES,
+    FIRST_WORDS,
     SCALE,
     SENTENCES,
+    WORDS,
+    asks_words,
     blanks,
     checks,
+    choice_questions,
+    first_words,
     questions,
     stage_size,
     statements,
+    word_questions,
 )
 from clinometer.probes.stigma.tables import table_rows
 from clinometer.probes.stigma.words import headlines, notices, verdicts
 from clinometer.types import Findings, Item, Profile
 
 # what a model offers -> how it is asked
-_STAGES = {"fill": (ATTITUDES,), "classify": (SENTENCES, CHECKS), "ask": (SCALE,), "rescore": (ATTITUDES,)}
-_ITEMS = {ATTITUDES: blanks, SENTENCES: statements, CHECKS: checks, SCALE: questions}
+_STAGES = {
+    "fill": (ATTITUDES,),
+    "classify": (SENTENCES, CHECKS),
+    "ask": (SCALE, WORDS, FIRST_WORDS, CHOICES),
+    "rescore": (ATTITUDES,),
+}
+_ITEMS = {
+    ATTITUDES: blanks,
+    SENTENCES: statements,
+    CHECKS: checks,
+    SCALE: questions,
+    WORDS: word_questions,
+    FIRST_WORDS: first_words,
+    CHOICES: choice_questions,
+}
+
+
+def _applies(stage: str, plan: Plan) -> bool:
+    if stage == FIRST_WORDS:
+        return asks_words(plan) and gives_probabilities(plan.model)
+    return stage != WORDS or asks_words(plan)
 
 
 class Stigma:
@@ -55,7 +82,7 @@ class Stigma:
             "templates": ("for me",),
             "answers": 1,
             "chat_conditions": 5,
-            "causal_conditions": 29,
+            "causal_conditions": 20,
             "causal_distances": 2,
         },
         "standard": {},
@@ -71,12 +98,13 @@ class Stigma:
         """Read the user's files."""
         options.chosen_conditions()
         options.chosen_ratings()
+        options.chosen_choices()
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return the stages in which a model of this kind is asked; one without a question is left out."""
         for capability, names in _STAGES.items():
             if capability in plan.model.capabilities:
-                sizes = {name: stage_size(name, plan) for name in names}
+                sizes = {name: stage_size(name, plan) for name in names if _applies(name, plan)}
                 return tuple(Stage(name=name, size=size) for name, size in sizes.items() if size)
         raise ModelError(
             f"{plan.model.name} offers {', '.join(plan.model.capabilities)}; stigma needs a model that fills a "

@@ -19,13 +19,17 @@ from clinometer.data.stigma_data import (
     fill_prompt,
 )
 from clinometer.probes.kit import Ints, Label
+from clinometer.probes.kit.chat import ask_word, chosen_instructions, draws_of, phrasing_count, word_messages
+from clinometer.probes.kit.choices import ask_choice
 from clinometer.probes.protocol import Plan
-from clinometer.types import MASK, Ask, Classify, Fill, Item, Message, Rescore
+from clinometer.types import MASK, AnswerWord, Ask, Classify, Fill, Item, Message, Rescore
 
 Bools = NDArray[np.bool_]
 Prompt = TypeVar("Prompt", SocialPrompt, BleachedPrompt, ScaleQuestion)
 
-ATTITUDES, SENTENCES, CHECKS, SCALE = "attitudes", "sentences", "checks", "scale"  # the stages
+ATTITUDES, SENTENCES, CHECKS, SCALE = "attitudes", "sentences", "checks", "scale"  # the stages …
+CHOICES = "choices"
+WORDS, FIRST_WORDS = "words", "first_words"  # … of chat models: one word for a blank, drawn or as probabilities
 STIGMATIZED, OTHER, BASELINE, CHECK = "stigmatized", "other", "baseline", "check"
 LEFT = "left part"  # what a causal model says there, before it has read the rest of the sentence
 
@@ -79,6 +83,41 @@ def is_rescored(plan: Plan) -> bool:
     return not {"fill", "classify", "ask"} & set(plan.model.capabilities)
 
 
+def asks_words(plan: Plan) -> bool:
+    """Tell whether a model is asked in words for the word at a blank: a chat model, unless options say no."""
+    capabilities = plan.model.capabilities
+    return "ask" in capabilities and not {"fill", "classify"} & set(capabilities) and plan.options.one_word
+
+
+def word_questions(plan: Plan) -> Iterator[Item]:
+    """Yield the sentences with a blank as a chat model is asked to fill them, several answers each."""
+    n = draws_of(plan.model, plan.options.answers)
+    for tags, text, messages in _conversations(plan):
+        yield Item(request=ask_word(messages, n=n, seed=plan.seed), tags=tags | {"text": text})
+
+
+def first_words(plan: Plan) -> Iterator[Item]:
+    """Yield the same questions for a model that says how probable each rated word is as its answer."""
+    words = _rated(plan)
+    for tags, _, messages in _conversations(plan):
+        request = AnswerWord(messages=messages, words=words, candidates=plan.options.candidates)
+        yield Item(request=request, tags=tags)
+
+
+def _conversations(plan: Plan) -> Iterator[tuple[dict[str, str], str, tuple[Message, ...]]]:
+    """Yield tags, sentence and messages; all conditions are asked alike, each distance in the next phrasing."""
+    instructions = chosen_instructions(plan.options.instructions_file)
+    distances = blank_distances(plan)
+    for prompt, tags, text in _sentences(_asked_blanks(plan), blank_conditions(plan)):
+        phrasing = distances.index(prompt.distance) % phrasing_count(text, instructions)
+        messages = word_messages(text, instructions=instructions, phrasing=phrasing)
+        yield {"template": prompt.template, "distance": prompt.distance} | tags, text, messages
+
+
+def _rated(plan: Plan) -> tuple[str, ...]:
+    return tuple(word for word, rating in plan.options.chosen_ratings().items() if rating != "irrelevant")
+
+
 def blanks(plan: Plan) -> Iterator[Item]:
     """Yield every sentence with a blank, template by template; the baseline before the conditions.
 
@@ -91,7 +130,7 @@ def blanks(plan: Plan) -> Iterator[Item]:
             where = {"template": prompt.template, "distance": prompt.distance}
             yield Item(request=Fill(text=text, top_k=options.top_k), tags=where | tags)
         return
-    words = tuple(word for word, rating in options.chosen_ratings().items() if rating != "irrelevant")
+    words = _rated(plan)
     nobody = {"group": LEFT, "category": "", "condition": "", "wording": ""}
     for template, text in _left_parts(asked).items():
         request = Rescore(text=text, words=words, candidates=options.candidates)
@@ -114,7 +153,7 @@ def _left_parts(prompts: Sequence[SocialPrompt]) -> dict[str, str]:
 def blank_conditions(plan: Plan) -> tuple[Condition, ...]:
     """Return the conditions that a masked or causal model is asked about."""
     options = plan.options
-    drawn = options.causal_conditions if is_rescored(plan) else 0
+    drawn = options.causal_conditions if is_rescored(plan) else options.chat_conditions if asks_words(plan) else 0
     return sample_conditions(options.chosen_conditions(), n=drawn, seed=plan.seed)
 
 
@@ -159,13 +198,22 @@ def stage_size(stage: str, plan: Plan) -> int:
     prompts = plan.options.chosen_prompts()
     if stage == CHECKS:
         return len(prompts.bleached) * sum(map(len, prompts.checks.values()))
-    if stage == ATTITUDES:
+    if stage in (ATTITUDES, WORDS, FIRST_WORDS):
         asked = _asked_blanks(plan)
         lefts = len(_left_parts(asked)) if is_rescored(plan) else 0
         return lefts + len(asked) * (1 + len(blank_conditions(plan)))
+    if stage == CHOICES:
+        return len(plan.options.chosen_choices())
     if stage == SCALE:
         return len(prompts.questions) * (1 + len(chat_conditions(plan)))
     return len(prompts.bleached) * (1 + len(plan.options.chosen_conditions()))
+
+
+def choice_questions(plan: Plan) -> Iterator[Item]:
+    """Yield the user's questions with a biased, an unbiased and a "can't tell" answer."""
+    for each in plan.options.chosen_choices():
+        tags = {"condition": each.condition, "category": each.category, "group": STIGMATIZED}
+        yield Item(request=ask_choice(each, n=plan.options.answers, seed=plan.seed), tags=tags)
 
 
 def scale_text(question: ScaleQuestion) -> str:

@@ -10,8 +10,21 @@ import numpy as np
 
 from clinometer.data.stigma_data import load_attitudes
 from clinometer.metrics.attitude import RATINGS
-from clinometer.probes.kit import Floats, Label, Numbers, is_found, model_rng, present_mean, state_of, with_q
+from clinometer.probes.kit import (
+    Floats,
+    Label,
+    Numbers,
+    choices,
+    is_found,
+    model_rng,
+    present_mean,
+    refusals,
+    state_of,
+    with_q,
+)
+from clinometer.probes.kit import chat as kit_chat
 from clinometer.probes.kit.before_after import pairs_of, training_of
+from clinometer.probes.kit.scale import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma import measures
 from clinometer.probes.stigma.answers import (
@@ -71,6 +84,10 @@ def table_rows(plans: Sequence[Plan], answers: Answers, attitudes: Sequence[Mask
     for chat in answers.chats:
         add(chat_rows(chat), gate=chat_gate(chat))
         rows["readings"] += _readings(chat)
+    rows[refusals.CAPTION.name] += refusals.refusal_rows(_asked(answers), seed=plans[0].seed)
+    rows[choices.CAPTION.name] += choices.choice_rows(
+        answers.chosen, seed=plans[0].seed, draws=plans[0].options.draws
+    )
     rows["change"] += change_rows([masked.plan for masked in answers.masked], attitudes)
     judged = [each for each in answers.classifiers if not classifier_gate(each)]
     if judged:
@@ -395,6 +412,34 @@ def _correlations(
     pairs = [(each, judge) for each in attitudes if each.model != measures.ALL_MASKED for judge in classifiers]
     explored = [row for each, judge in pairs for row in rows(each, [judge])] if len(pairs) > 1 else []
     return [*with_q(rows(first, classifiers)), *with_q(explored)]
+
+
+def _asked(answers: Answers) -> list[refusals.Asked]:
+    """Return how each chat model answered, on the scale and with one word: a row for each wording."""
+    asked = []
+    drawn = {each.model: each.drawn for each in answers.masked}
+    for chat in answers.chats:
+        counts = chat.counts.sum(axis=1)  # (wordings, readings)
+        outcomes = np.zeros((len(counts), len(kit_chat.OUTCOMES)), dtype=np.int64)
+        for outcome, readings in (
+            (kit_chat.WORD, chat.readings[:-2]),
+            (kit_chat.REFUSAL, (REFUSAL,)),
+            (kit_chat.UNUSABLE, (UNCLEAR,)),
+        ):
+            places = [chat.readings.index(reading) for reading in readings]
+            outcomes[:, kit_chat.OUTCOMES.index(outcome)] = counts[:, places].sum(axis=1)
+        for wording, words in drawn.get(chat.model, ()):
+            outcomes[wording] += words.outcomes
+        conditions = [chat.roster.labels(int(c)) for c in chat.roster.condition_of]
+        asked.append(
+            refusals.Asked(
+                model=chat.model,
+                groups=tuple(str(labels["group"]) for labels in conditions),
+                units=tuple(str(labels["condition"]) for labels in conditions),
+                outcomes=outcomes,
+            )
+        )
+    return asked
 
 
 def _distance_difference(found: ChatAnswers) -> list[Finding]:

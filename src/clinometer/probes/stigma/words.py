@@ -20,18 +20,19 @@ from clinometer.probes.kit import (
     Label,
     Said,
     certainty,
+    choices,
     conclude,
     interval,
     is_found,
+    refusals,
     select,
     signed,
     written,
 )
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
+from clinometer.probes.kit.scale import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.answers import (
-    REFUSAL,
-    UNCLEAR,
     UNRATED,
     Answers,
     ChatAnswers,
@@ -77,6 +78,8 @@ def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes])
         few = hangs_on_few(chat.overall, chat.roster.stigmatized)
         scale = len(chat.readings) - 3
         yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), few_decide=few, full=scale)
+    yield from choices.choice_verdicts(rows[choices.CAPTION.name], answers.chosen, audit="stigma")
+    yield from refusals.refusal_verdicts(rows[refusals.CAPTION.name], audit="stigma")
 
 
 ASPECTS = {
@@ -182,7 +185,12 @@ def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnsw
     for change in select(rows["change"], template=ALL, measure=DIFFERENCE):
         yield _change(rows, change)
     for verdict in concluded:
-        if verdict.aspect != SINGLE:
+        if verdict.aspect == choices.ASPECT:
+            yield verdict.sentence + _choice_numbers(verdict)
+        elif verdict.aspect == refusals.ASPECT:
+            if said := refusals.refusal_headline(verdict):
+                yield said
+        elif verdict.aspect != SINGLE:
             yield f"{verdict.sentence}{_numbers(rows, verdict)}{_off_scale(verdict, chats)}"
         elif verdict.state != CANNOT_TELL:
             yield f"{verdict.sentence}{_outstanding(rows, verdict)}"
@@ -226,6 +234,14 @@ def _numbers(rows: Rows, verdict: Verdict) -> str:
         f" {what}, a difference of {signed(verdict.estimate)} ({certainty(row)}), {verdict.size}"
         f"{_detectable(verdict)}{_reservation(rows, verdict)}."
     )
+
+
+def _choice_numbers(verdict: Verdict) -> str:
+    if verdict.state == CANNOT_TELL:
+        return ""
+    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
+    gap = f"The difference of the shares is {signed(verdict.estimate)} ({certainty(row)})"
+    return f" {gap}, {verdict.size}{_detectable(verdict)}."
 
 
 def _detectable(verdict: Verdict) -> str:
@@ -278,7 +294,9 @@ def notices(
 ) -> Iterator[Notice]:
     """Yield what holds for all models, then what holds for each."""
     options: Options = plans[0].options
-    yield from _sizes(Roster(wordings=options.chosen_conditions()))
+    yield from _sizes(Roster(wordings=options.chosen_conditions()), ours=not options.groups_file)
+    if forms := options.derived_forms():
+        yield _info(f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
     yield from tuned_notices([plan.model for plan in plans])
     tuned = [found.model for found in attitudes if found.tuned]
     if tuned and attitudes[0].model == ALL_MASKED:
@@ -314,12 +332,12 @@ def notices(
         yield _warning("The correlation cannot be computed: one of its two measures is the same everywhere.")
 
 
-def _sizes(roster: Roster) -> Iterator[Notice]:
+def _sizes(roster: Roster, *, ours: bool) -> Iterator[Notice]:
     counts = {group: int(members.sum()) for group, members in roster.members().items()}
     yield _info(
         f"{counts[STIGMATIZED]} stigmatized and {counts[OTHER]} other conditions, in {len(roster.wordings)} "
-        "wordings. They were listed for the United States; the results hold for these conditions and these "
-        "sentences."
+        f"wordings. {'They were listed for the United States; the' if ours else 'The'} results hold for these "
+        "conditions and these sentences."
     )
     for group, count in counts.items():
         if count < FEWEST:
@@ -412,7 +430,7 @@ def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
 def _most_often(below: Bools, templates: Sequence[str], distances: Sequence[str]) -> str:
     """Return the template and social distance with the most such prompts, and their share."""
     shares = below.mean(axis=1)  # (templates, distances)
-    template, distance = np.unravel_index(int(shares.argmax()), shares.shape)
+    template, distance = map(int, np.unravel_index(int(shares.argmax()), shares.shape))
     share = shares[template, distance]
     return f"'{templates[template]}', '{distances[distance]}': {share:.0%}"
 

@@ -51,6 +51,7 @@ class Decoder:
         self._head = model.get_output_embeddings()
         self.config: Any = model.config
         self.device: torch.device = model.device
+        self.dtype: torch.dtype = model.dtype
         self.size, self._finish = self._try_out()
         self.vocabulary: int = model.get_input_embeddings().num_embeddings  # tokens it reads, which may be fewer
         self._weight = self._aligned_weight() if self._finish else None

@@ -155,8 +155,11 @@ class Sampler:
         limits = np.repeat([prompt.max_new_tokens for prompt in prompts], [prompt.n for prompt in prompts])
         ends = np.isin(tokens, self._ends.cpu().numpy())
         lengths = np.where(ends.any(axis=1), ends.argmax(axis=1), limits).clip(max=limits)
-        if (tokens == NOT_A_NUMBER)[np.arange(tokens.shape[1]) <= lengths[:, None]].any():
+        read = np.arange(tokens.shape[1]) <= lengths[:, None]
+        broken = ((tokens == NOT_A_NUMBER) & read).any(axis=1)
+        if broken.any() and self._decoder.dtype == torch.float16:
             raise ModelError("the model's logits are not numbers; load it with dtype 'float32' (or 'bfloat16')")
+        lengths = np.where(broken, 0, lengths)  # in any other format nothing helps: such a model writes nothing
         # Behind the prompt's last token: many tokenizers drop the space of a token that comes first.
         before = [int(prompt.ids[-1]) for prompt in prompts for _ in range(prompt.n)]
         rows = [

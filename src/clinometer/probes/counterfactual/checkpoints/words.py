@@ -12,7 +12,7 @@ from clinometer.probes.counterfactual.checkpoints.comparisons import BEFORE, CON
 from clinometer.probes.counterfactual.measures import INDIVIDUAL
 from clinometer.probes.counterfactual.questions import PERPLEXITY, AskedAttribute
 from clinometer.probes.counterfactual.tables import EXCESS
-from clinometer.probes.counterfactual.words import limits
+from clinometer.probes.counterfactual.words import written_limits
 from clinometer.probes.kit import is_found, q_value, select, signed, written
 from clinometer.types import Finding
 
@@ -173,7 +173,7 @@ def _change(each: Comparison, test: Finding) -> str:
     q = "" if math.isnan(test.q) else f", {q_value(test.q)}"
     verb, share, limits = _percent(each, test)
     if math.isnan(share):  # there may have been no excess before
-        limits = limits(excess.low, excess.high, places=3)
+        limits = written_limits(excess.low, excess.high, places=3)
         return f"{verb or NO_CHANGE}, {values} (95 % interval of the change of its excess {limits}{q})"
     if verb:
         return f"{verb} by {share:.0f} % of its excess ({limits}{q}), {values}"
@@ -186,7 +186,8 @@ def _short_change(each: Comparison, test: Finding) -> str:
         return UNKNOWN
     verb, share, limits = _percent(each, test)
     if math.isnan(share):
-        return f"{verb or NO_CHANGE} (95 % interval of the change {limits(excess.low, excess.high, places=3)})"
+        told = written_limits(excess.low, excess.high, places=3)
+        return f"{verb or NO_CHANGE} (95 % interval of the change {told})"
     return f"{verb} by {share:.0f} % ({limits})" if verb else f"{NO_CHANGE} ({limits} removed)"
 
 
@@ -197,7 +198,7 @@ def _percent(each: Comparison, test: Finding) -> tuple[str, float, str]:
     verb = {LOWER: "reduced", HIGHER: "increased"}.get(_verdict(test), "")
     if verb == "increased":
         share, low, high = -share, -high, -low
-    return verb, share, f"95 % interval {limits(low, high)} %"
+    return verb, share, f"95 % interval {written_limits(low, high)} %"
 
 
 def _verdict(test: Finding) -> str:
@@ -229,4 +230,4 @@ def _cost(row: Finding, *, less: float, unit: str) -> str:
     if math.isnan(row.estimate):
         return "not measured"
     estimate, low, high = (100 * (number - less) for number in (row.estimate, row.low, row.high))
-    return f"{signed(estimate, 1)} {unit} ({limits(low, high, places=1)})"
+    return f"{signed(estimate, 1)} {unit} ({written_limits(low, high, places=1)})"

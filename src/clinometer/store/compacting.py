@@ -1,0 +1,64 @@
+"""Joins the parts of a finished stage: a run of a night leaves twenty thousand, and opening them takes as long.
+
+A joined part has the sequence number of the last part in it, so that at any moment, also after a kill, the order
+of what is there is the order in which it was written, and of two records the later counts. Parts by different
+hands are not joined: each part says who computed it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clinometer.store.atomic import write_atomically
+from clinometer.store.names import PartName, StageKey
+from clinometer.store.parts import IntactPart, encode_part
+
+FEW = 16  # parts that are left as they are
+ROWS = 100_000  # of a joined part, at most …
+BYTES = 128_000_000  # … and bytes of it in memory
+
+
+def compact(parts: Iterable[IntactPart], *, stage: StageKey, run: Path, run_id: str) -> None:
+    """Replace neighbouring parts, given in the order they were written, by joined ones. Hold the lock."""
+    for by, group in itertools.groupby(parts, key=lambda part: part.by):
+        for some, tables in _chunks(group):
+            if len(some) == 1:
+                continue
+            last = PartName.parse(some[-1].name)
+            assert last is not None, "an intact part has the name of one"
+            data = encode_part(_latest(tables).to_batches(), run_id=run_id, stage=stage, by=by)
+            name = PartName.of(data, sequence=last.sequence).file_name
+            write_atomically(some[0].parent / name, data, run=run)
+            for path in some:  # only now: what they hold is on disk twice
+                if path.name != name:
+                    path.unlink(missing_ok=True)
+
+
+def _chunks(parts: Iterable[IntactPart]) -> Iterator[tuple[list[Path], list[pa.Table]]]:
+    """Yield the paths and tables of as many parts as one joined part may hold."""
+    paths: list[Path] = []
+    tables: list[pa.Table] = []
+    for part in parts:
+        table = pq.read_table(pa.BufferReader(part.data))
+        rows, size = sum(map(len, tables)) + len(table), sum(each.nbytes for each in tables) + table.nbytes
+        if tables and (rows > ROWS or size > BYTES):
+            yield paths, tables
+            paths, tables = [], []
+        paths.append(part.path)
+        tables.append(table)
+    if tables:
+        yield paths, tables
+
+
+def _latest(tables: list[pa.Table]) -> pa.Table:
+    """Join tables by index; of two records the later counts."""
+    joined = pa.concat_tables(tables, promote_options="permissive")
+    order = pl.DataFrame({"index": pl.Series(joined["index"].to_numpy())}).with_row_index("row")
+    rows = order.group_by("index").agg(pl.col("row").last()).sort("index")["row"]
+    return joined.take(pa.array(rows.to_numpy()))
