@@ -232,7 +232,7 @@ def test_a_configuration_that_cannot_be_read(copy):
     folder = copy()
     (folder / "config.json").unlink()
     (folder / "config.json").mkdir()
-    assert "cannot be read: Is a directory" in refused(folder)
+    assert "cannot be read: it is a folder" in refused(folder)
 
 
 def test_a_folder_that_cannot_be_read(copy, monkeypatch):

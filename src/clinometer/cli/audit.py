@@ -173,10 +173,12 @@ def audit(
     from clinometer.engine import Limits
     from clinometer.spec import read_spec
     from clinometer.workflows import AuditRequest, Execution, run_audit
+    from clinometer.workflows.places import with_places
     from clinometer.workflows.specs import default_models, new_run_folder, with_groups
 
     if spec is not None:
-        wanted = with_answers(read_spec(spec), written)
+        # the spec of a run names folders by their labels; places.json beside it says where they are
+        wanted = with_places(with_answers(read_spec(spec), written), spec.parent)
         require_trust(wanted, trust_remote_code or [])
     else:
         wanted = spec_from_options(

@@ -135,7 +135,7 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     progress = progress or Silent()
     run = request.run
     run.require_documents()
-    spec = with_places(spec_of(run), run, given=request.places)
+    spec = with_places(spec_of(run), run.path, given=request.places)
     probes = probes_of(spec, given=request.probes)
     check_spec(spec, probes)
     check_addresses(spec)

@@ -258,7 +258,7 @@ def _is_run(place: Path) -> bool:
 
 def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
     run = RunFolder.open(place)
-    before = _comparable(with_places(spec_of(run), run))
+    before = _comparable(with_places(spec_of(run), run.path))
     now = _comparable(_completed(spec, probes_of(spec)))
     differing = [
         f"{name} {_shown(name, before)}, now {_shown(name, now)}"

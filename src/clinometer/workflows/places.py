@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 from clinometer.errors import StoreError
 from clinometer.limits import parse_json
-from clinometer.store import PLACES, RunFolder
+from clinometer.store import PLACES
 from clinometer.store.inside import read_plain
 from clinometer.types import AuditSpec, ModelSpec
 from clinometer.workflows.plans import all_models, labels_of
@@ -42,19 +42,19 @@ def without_places(spec: AuditSpec) -> tuple[AuditSpec, dict[str, str]]:
     return _each(spec, kept), places
 
 
-def with_places(spec: AuditSpec, run: RunFolder, *, given: Mapping[str, str] | None = None) -> AuditSpec:
-    """Return the spec of a run with its folders where they are on this machine.
+def with_places(spec: AuditSpec, folder: Path, *, given: Mapping[str, str] | None = None) -> AuditSpec:
+    """Return the spec of the run in a folder with its models' folders where they are on this machine.
 
     `given` says so for models by their labels; the rest is in places.json. A folder of which nobody says where it
     is keeps its name, and is refused when it is opened.
     """
-    places = _read(run)
+    places = _read(folder)
     places |= {_FOLDER + label: str(Path(place).resolve()) for label, place in (given or {}).items()}
     return _each(spec, lambda model: replace(model, name=places.get(model.name, model.name)))
 
 
-def _read(run: RunFolder) -> dict[str, str]:
-    path = run.path / PLACES
+def _read(folder: Path) -> dict[str, str]:
+    path = folder / PLACES
     try:
         places = parse_json(read_plain(path)) if path.exists() else {}
         if not isinstance(places, dict) or not all(isinstance(place, str) for place in places.values()):
