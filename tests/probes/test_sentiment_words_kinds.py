@@ -211,7 +211,9 @@ def test_a_classifier_without_one_of_the_two_classes_cannot_be_told(files):
 
     plan = plan_of(files, "own label")
     findings = PROBE.findings([plan], ask_sentiment(PROBE, plan, OneSided()))
-    assert {verdict.state for verdict in findings.verdicts} == {CANNOT_TELL}
+    assert {(verdict.state, verdict.reason) for verdict in findings.verdicts} == {
+        (CANNOT_TELL, "nothing was measured")
+    }
 
 
 # ---- several kinds in one run
