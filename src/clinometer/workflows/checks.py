@@ -88,11 +88,12 @@ def check_capabilities(probes: Mapping[str, Probe], infos: Sequence[ModelInfo], 
                 raise ModelError(misfit)
             complete = False
     if not complete:
-        progress.note(who_is_asked_what(probes, infos))
+        for line in who_is_asked_what(probes, infos):  # a note is one line: breaks in it would be escaped
+            progress.note(line)
 
 
-def who_is_asked_what(probes: Mapping[str, Probe], infos: Sequence[ModelInfo]) -> str:
-    """Return a table of models and audits, for a fixed-width font."""
+def who_is_asked_what(probes: Mapping[str, Probe], infos: Sequence[ModelInfo]) -> list[str]:
+    """Return the lines of a table of models and audits, for a fixed-width font."""
     rows = [["", "asked as", *probes]]
     for info in infos:
         asked = ["yes" if fits(probe, info) else "–" for probe in probes.values()]
@@ -101,7 +102,7 @@ def who_is_asked_what(probes: Mapping[str, Probe], infos: Sequence[ModelInfo]) -
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
-    return "\n".join(["Who is asked what (–: the audit has no way to ask this kind of model):", *lines])
+    return ["Who is asked what (–: the audit has no way to ask this kind of model):", *lines]
 
 
 def check_roles(spec: AuditSpec, probes: Mapping[str, Probe], infos: Sequence[ModelInfo]) -> None:
