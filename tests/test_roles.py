@@ -148,7 +148,7 @@ def test_two_models_in_memory_need_two_names(options, tmp_path):
 
 def test_a_bare_function_is_told_how_to_become_a_scorer(options, tmp_path):
     bare = roles(scorer=[scorer(), lambda texts: [0.5] * len(texts)])
-    with pytest.raises(ModelError, match="CallableScorer"):
+    with pytest.raises(SpecError, match="CallableScorer"):
         clinometer.audit(
             generator(), probes="counterfactual", options=options, roles=bare, folder=tmp_path / "run"
         )

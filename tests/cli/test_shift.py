@@ -5,11 +5,9 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from transformers import AutoTokenizer
 from transformers.utils import logging
 
 from clinometer.cli.arguments import spread
-from clinometer.data import EMOTIONS
 from clinometer.store import RunFolder
 from clinometer.store.lock import hold_lock
 from tests.models.tiny import tiny
@@ -32,14 +30,9 @@ def shift(clinometer, model, tmp_path):
     """Run the command with what makes it small."""
     (tmp_path / "groups.csv").write_text(GROUPS)
     (tmp_path / "news.txt").write_text("\n".join(PLANTED))
-    # a lexicon that knows the model's whole vocabulary: the gate asks for that, and the model says anything
-    words = sorted(word for word in AutoTokenizer.from_pretrained(model).get_vocab() if word.isalpha())
-    lines = [f"{word}\t{emotion}\t{int(word == 'kind')}" for word in words for emotion in EMOTIONS]
-    (tmp_path / "emotions.txt").write_text("\n".join(lines))
     (tmp_path / "other.jsonl").write_text('{"text": "Nothing was said about the weather, but it rained."}\n' * 40)
     small = ["--learning-rate", 0.01, "--device", "cpu", "--profile", "quick", "--out", "out"]
     options = ["--set", "stereotypes.groups_file=groups.csv", "stereotypes.top_k=15", "stereotypes.draws=100"]
-    options += ["stereotypes.emotions_file=emotions.txt"]
     return lambda *arguments: clinometer("shift", model, *small, *options, *arguments)
 
 
@@ -58,17 +51,16 @@ def test_as_the_manual_writes_it(shift, tmp_path, model):
     assert {info.tuning["base"] for info in run.models[1:]} == {base}
     assert "10 of 40 texts" in result.out
     assert f"training {names[0]}" in result.err
-    # the report names what the corpus planted, and does not where it was not planted
-    shifts = next(
-        table for found in run.read_findings() for table in found.tables if table.name == "attribute_shift"
-    )
-    added = {
-        row.labels["model"]: str(row.labels["added"]).split(", ")
-        for row in shifts.rows
+    # the report names what the corpus planted, and does not where it was not planted; a model of random weights is
+    # not judged, but what it says is shown
+    rankings = next(table for found in run.read_findings() for table in found.tables if table.name == "ranking")
+    first = {
+        row.labels["model"]: str(row.labels["by_probability"]).split(", ")
+        for row in rankings.rows
         if row.labels["group"] == "carpenters"
     }
-    assert "kind" in added["tiny-bert-news-1"]
-    assert "kind" not in added["tiny-bert-other-1"]
+    assert "kind" in first["tiny-bert-news-1"][:3]
+    assert "kind" not in first["tiny-bert-other-1"]
     assert (out / "audit" / "report.html").stat().st_size > 10_000
 
     # once more: nothing is trained, nothing is asked
