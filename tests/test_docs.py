@@ -96,7 +96,7 @@ SMALLER = {
         " --set sentiment_words.draws=100 --set sentiment_words.shift_words=none"
     ),
 }
-REPLACED = {"builtin:causal": "tiny/causal"}
+REPLACED = {"builtin:causal": "tiny/causal", "builtin:masked": "org/name"}
 SMALL_OPTIONS = {"counterexamples": {"occupations_file": "jobs.csv", "backgrounds": 1, "draws": 100}}
 SMALLER_PYTHON = {'profile="quick"': f'profile="quick", options={SMALL_OPTIONS}'}
 SMALLER_TOML = {"backgrounds = 10": 'backgrounds = 1\noccupations_file = "jobs.csv"\ndraws = 100'}

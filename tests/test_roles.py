@@ -140,7 +140,7 @@ def test_one_model_cannot_play_a_part_twice():
 
 def test_two_models_in_memory_need_two_names(options, tmp_path):
     alike = roles(scorer=[scorer(), scorer()])
-    with pytest.raises(ModelError, match="two models in memory are named"):
+    with pytest.raises(SpecError, match="two models in memory are named"):
         clinometer.audit(
             generator(), probes="counterfactual", options=options, roles=alike, folder=tmp_path / "run"
         )

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from clinometer.errors import ModelError
+from clinometer.errors import ModelError, SpecError
 from clinometer.models import load
 from clinometer.models.callable_scorer import CallableScorer
 from clinometer.models.fake import FakeModel
@@ -124,12 +124,12 @@ def test_models_in_memory_come_before_all_others():
 
 def test_two_models_of_one_name_are_refused():
     pair = [FakeModel(answer=print, name="m"), FakeModel(answer=print, name="m")]
-    with pytest.raises(ModelError, match="two models in memory are named 'm'; give each a name of its own"):
+    with pytest.raises(SpecError, match="two models in memory are named 'm'; give each a name of its own"):
         models_by_name(pair)
 
 
 def test_what_is_not_a_model_is_refused():
-    with pytest.raises(ModelError, match=r"<built-in function len> is not a model; .*CallableScorer"):
+    with pytest.raises(SpecError, match=r"<built-in function len> is not a model; .*CallableScorer"):
         models_by_name([len])
 
 

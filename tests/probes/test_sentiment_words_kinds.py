@@ -118,6 +118,7 @@ def test_refusing_for_one_kind_of_review_is_a_lean(files, way):
     )
     assert any("refuses" in line for line in findings.headlines)
     assert "refusals" in {figure.table for figure in findings.figures}
+    assert all("interpretable" not in row.labels for row in rows_of(findings, "refusals"))
     quiet = concluded(files, way)
     assert state_of(quiet, REFUSING) == NONE_FOUND
 
@@ -201,6 +202,7 @@ def test_a_classifier_reads_the_appended_words_of_a_long_review(files):
     items = list(PROBE.questions(PROBE.stages(plan)[1], plan, None))
     # 24 tokens: two words of the review, and five appended ones
     assert {len(item.request.text.split()) for item in items} == {7}
+    assert all(item.request.text.startswith("number ") for item in items)  # its last words
     assert all(item.request.text.endswith(" ".join([item.tags["word"]] * 5)) for item in items)
 
 
@@ -211,7 +213,9 @@ def test_a_classifier_without_one_of_the_two_classes_cannot_be_told(files):
 
     plan = plan_of(files, "own label")
     findings = PROBE.findings([plan], ask_sentiment(PROBE, plan, OneSided()))
-    assert {verdict.state for verdict in findings.verdicts} == {CANNOT_TELL}
+    assert {(verdict.state, verdict.reason) for verdict in findings.verdicts} == {
+        (CANNOT_TELL, "nothing was measured")
+    }
 
 
 # ---- several kinds in one run

@@ -269,6 +269,15 @@ def test_the_detectable_change_counts_what_is_exchanged_and_the_checkpoints(monk
     assert [row.q for row in found] == pytest.approx([0.04, 0.04])
 
 
+def test_a_model_that_does_not_pass_the_gate_has_no_part_in_what_models_share(files):
+    findings = concluded(
+        files, FakeSentiment(push={"plain4": 2.5}), FakeSentiment(sense=0.0, push={"plain5": 2.5})
+    )
+    assert rows_of(findings, "shared_words") == []  # one model is left, and shares with none
+    own = [row.n for row in rows_of(findings, "overlap", model="m0")]
+    assert [row.n for row in rows_of(findings, "overlap", model="all models together")] == own
+
+
 def test_two_models_are_compared_with_a_template_that_both_sense():
     @dataclass
     class Measured:

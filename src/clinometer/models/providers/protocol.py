@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, final, runtime_checkable
 
-from clinometer.errors import ModelError
+from clinometer.errors import SpecError
 from clinometer.models.protocols import Model
 from clinometer.types import ModelSpec
 
@@ -66,17 +66,17 @@ class CanInspect(Protocol):
 
 
 def models_by_name(models: Iterable[Model]) -> dict[str, Model]:
-    """Return models in memory by the names in their `info`; ModelError for one without a name of its own."""
+    """Return models in memory by the names in their `info`; SpecError for one without a name of its own."""
     named: dict[str, Model] = {}
     for model in models:
         if not hasattr(model, "info"):
-            raise ModelError(
+            raise SpecError(
                 f"{model!r} is not a model; give a name, a ModelSpec or an adapter, and wrap a function that"
                 " scores texts in clinometer.models.callable_scorer.CallableScorer"
             )
         # one name for two of them would let one answer for both
         if named.setdefault(model.info.name, model) is not model:
-            raise ModelError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
+            raise SpecError(f"two models in memory are named {model.info.name!r}; give each a name of its own")
     return named
 
 
