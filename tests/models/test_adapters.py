@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 from clinometer.errors import ModelError
-from clinometer.models.load import check_model, load_model
+from clinometer.models.load import check_model, inspect_model, load_model
 from clinometer.types import Fill, LogLikelihood, ModelSpec
 
 TEXT = "The nurse works at the hospital."
@@ -75,6 +75,14 @@ def test_its_identity_covers_both_weights_and_its_settings(base, adapter, tmp_pa
     path = adapter / "adapter_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"lora_alpha": 32}))
     assert load_model(str(adapter), device="cpu").info.settings != merged.settings
+
+
+def test_it_can_be_looked_at_before_its_weights_are_loaded(adapter):
+    spec = ModelSpec(name=str(adapter))
+    looked, loaded = inspect_model(spec, device="cpu"), load_model(spec, device="cpu")
+    assert looked.info == loaded.info
+    asked = [LogLikelihood(text=TEXT)]
+    assert looked.cost(asked) == loaded.cost(asked)
 
 
 def test_an_adapter_over_a_masked_model(tiny_folder, tmp_path):

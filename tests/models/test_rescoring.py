@@ -13,7 +13,7 @@ from clinometer.errors import RequestError
 from clinometer.models.load import load_model
 from clinometer.models.local import continuations
 from clinometer.models.protocols import CanRescore
-from clinometer.types import Fill, ModelSpec, Rescore
+from clinometer.types import Fill, ModelSpec, NextWord, Rescore
 from tests.models.causal_models import same
 
 # the blank at the start, in the middle, before a full stop and at the end; of several lengths
@@ -108,6 +108,14 @@ def test_candidates_are_the_listed_words_most_probable_after_the_left_part(model
         assert [dict(zip(words, some.logprobs, strict=True))[word] for word in scored] == pytest.approx(
             wanted, abs=1e-5
         )
+
+
+def test_a_word_of_several_tokens_may_be_among_the_candidates(model):
+    words = ("incomprehensibilities", "mother-in-law", "engineering", "wonderfully", "the")
+    alone = {word: model.rescore([Rescore(text="The [MASK].", words=(word,))])[0].covered for word in words}
+    (some,) = model.rescore([Rescore(text="The [MASK].", words=words, candidates=3)])
+    scored = {word for word, logprob in zip(words, some.logprobs, strict=True) if not math.isnan(logprob)}
+    assert scored == set(sorted(words, key=lambda word: -alone[word])[:3])
 
 
 def test_top_words_are_the_models_own_and_the_listed(model, network, tokenizer):
@@ -213,9 +221,19 @@ def test_words_that_cannot_be_scored_are_not_a_number(model):
     (answer,) = model.rescore([Rescore(text="The [MASK].", words=("nurse", " ", "nurse"))])
     assert math.isnan(answer.logprobs[1])
     assert answer.logprobs[0] == answer.logprobs[2] == pytest.approx(0, abs=1e-9)  # counted once
-    (nested,) = model.rescore([Rescore(text="The [MASK].", words=("mother", "mother-in-law"))])
-    (short,) = model.rescore([Rescore(text="The [MASK].", words=("mother",))])
-    assert nested.covered == pytest.approx(short.covered, rel=1e-4)  # what begins with "mother" is covered by it
+    # two spellings of the same tokens are one word: a special token that is written out is broken by a space
+    (twice,) = model.rescore([Rescore(text="The [MASK].", words=("<|endoftext|>", "< |endoftext|>"))])
+    assert twice.logprobs == pytest.approx((0, 0), abs=1e-9)
+
+
+@pytest.mark.parametrize("family", ["gpt2"])
+def test_what_begins_with_a_listed_word_is_covered_by_it(model):
+    (after,) = model.next_word([NextWord(text="It the", words=("nurse", "doctor", "woman", "was"))])
+    logprob, word = max(zip(after.logprobs, after.words, strict=True))
+    assert logprob > math.log(1e-3)  # else the next line could not fail
+    (nested,) = model.rescore([Rescore(text="It [MASK].", words=("the", f"the {word}"))])
+    (short,) = model.rescore([Rescore(text="It [MASK].", words=("the",))])
+    assert nested.covered == pytest.approx(short.covered, rel=1e-5)
 
 
 @pytest.mark.parametrize("family", ["gpt2"])
