@@ -42,8 +42,9 @@ def sent(finished, tmp_path, monkeypatch):
     run, model = tmp_path / "run", tmp_path / "model"
     shutil.copytree(finished[0], run)
     shutil.copytree(finished[1], model)
-    spec = run / "spec.toml"
-    spec.write_text(spec.read_text().replace(str(finished[1]), str(model)))
+    places = run / "places.json"
+    assert str(finished[1]) in places.read_text()
+    places.write_text(places.read_text().replace(str(finished[1]), str(model)))
     parts(run)[0].unlink()
     forge(run)
     return run, model
