@@ -43,6 +43,7 @@ def sent(finished, tmp_path, monkeypatch):
     shutil.copytree(finished[0], run)
     shutil.copytree(finished[1], model)
     places = run / "places.json"
+    assert str(finished[1]) in places.read_text()
     places.write_text(places.read_text().replace(str(finished[1]), str(model)))
     parts(run)[0].unlink()
     forge(run)

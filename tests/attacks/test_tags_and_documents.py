@@ -15,7 +15,7 @@ from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
 from clinometer.workflows import Execution
 from tests.attacks.forging import forge
-from tests.attacks.samples import Tiny, answer, edit_json, parts, resume, tiny_run, told, verify
+from tests.attacks.samples import Tiny, answer, edit_json, everything, parts, resume, tiny_run, told, verify
 
 
 class Counting(Silent):
@@ -135,9 +135,11 @@ def test_a_changed_document_is_named_and_not_adopted(tmp_path, change, complete)
     change_text(run / name, before, after)
     problems = verify(run).problems
     assert any(str(run / name) in problem for problem in problems), problems
+    before = everything(run)
     for command in (resume, lambda path: clinometer.write_report(path, probes=[Tiny()])):
         with pytest.raises(StoreError, match=re.escape(name)):
             command(run)
+    assert everything(run) == before  # nothing was asked or concluded from it
 
 
 @pytest.mark.parametrize("found", ["1", "2", "7", '"3"'])
@@ -224,6 +226,17 @@ def test_a_csv_that_says_something_else(run):
     forge(run)
     (problem,) = verify(run).problems
     assert "lean.csv does not say what the table says" in problem
+
+
+SAME = {"comment": "{}# checked\n", "twice": "{0}{0}", "blank": "{}\n"}
+
+
+@pytest.mark.parametrize("form", SAME)
+def test_a_seal_that_says_the_same_otherwise(run, form):
+    """The digest is that of the list to the byte, so the list has one form."""
+    seal = run / "run.sha256"
+    seal.write_text(SAME[form].format(seal.read_text()))
+    assert any("run.sha256 is not as it was written" in problem for problem in verify(run).problems)
 
 
 def test_records_that_nobody_asked_for(run):
