@@ -464,11 +464,8 @@ def _read_text(path: Path) -> str:
 
 
 def _models(document: dict[str, Any]) -> RunModels:
-    audited = all_built(ModelInfo, document["audited"])
-    if not audited:
-        raise ValueError("no model is audited")
     return RunModels(
-        audited=audited,
+        audited=all_built(ModelInfo, document["audited"]),
         assistants=all_built(ModelInfo, document["beside" if "beside" in document else "assistants"]),
         roles=built(dict[str, tuple[str, ...]], document.get("roles", {})),
     )
