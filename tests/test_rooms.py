@@ -70,7 +70,7 @@ THEIRS = {
         "filelock", "jinja2", "peft", "triton", "openai", "httpx2", "xllamacpp", "vllm",
     },
     "probes": {"numpy", "polars", "pydantic"},
-    "store": {"numpy", "pyarrow", "polars", "pydantic", "filelock"},
+    "store": {"numpy", "pyarrow", "polars", "filelock"},
     "engine": set(),
     "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars"},
     "annotation": {"numpy", "polars"},

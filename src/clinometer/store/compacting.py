@@ -44,12 +44,13 @@ def _chunks(parts: Iterable[IntactPart]) -> Iterator[tuple[list[Path], list[pa.T
     """Yield the paths and tables of as many parts as one joined part may hold."""
     paths: list[Path] = []
     tables: list[pa.Table] = []
+    rows = size = 0
     for part in parts:
         table = pq.read_table(pa.BufferReader(part.data))
-        rows, size = sum(map(len, tables)) + len(table), sum(each.nbytes for each in tables) + table.nbytes
+        rows, size = rows + len(table), size + table.nbytes
         if tables and (rows > ROWS or size > BYTES):
             yield paths, tables
-            paths, tables = [], []
+            paths, tables, rows, size = [], [], len(table), table.nbytes
         paths.append(part.path)
         tables.append(table)
     if tables:

@@ -1,73 +1,73 @@
-"""Values from JSON documents, checked field by field: a number where text belongs is found here, not later."""
+"""Values from JSON documents, checked field by field: a number where text belongs is found here, not later.
+
+Text may be anything, lone surrogates included: it is what a model wrote.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import json
-from typing import Any, TypeVar, cast
-
-from pydantic import TypeAdapter, ValidationError
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def built(kind: type[T], values: object) -> T:
-    """Return a dataclass, or a plain type such as `str`, from what JSON has; raise ValueError for anything else.
+    """Return a value of a type, dataclasses included, from what JSON has; raise ValueError for anything else.
 
-    >>> built(tuple[str, ...], ["a", "b"])
-    ('a', 'b')
+    >>> built(tuple[str, ...], ["a", "b"]), built(dict[str, float], {"a": 1})
+    (('a', 'b'), {'a': 1})
     """
-    if dataclasses.is_dataclass(kind):
-        known = {field.name for field in dataclasses.fields(kind)}
-        if not isinstance(values, dict) or not values.keys() <= known:
-            raise ValueError(f"a {kind.__name__.lower()} has other fields than it should")
-    whole = _whole(values)
-    try:
-        # strict JSON mode, as for specs: "3" is not a number, but an array may become a tuple
-        found: T = _adapter(cast(Any, kind)).validate_json(json.dumps(whole), strict=True)
-        return found if whole == values else _with_texts_of(values, found)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{place + ': ' if place else ''}{first['msg']}") from None
+    found: T = _as(kind, values, "")
+    return found
 
 
 def all_built(kind: type[T], values: object) -> tuple[T, ...]:
     """Return every one of a list."""
-    if not isinstance(values, list):
-        raise ValueError(f"expected a list of {kind.__name__.lower()}s")
-    return tuple(built(kind, each) for each in values)
+    return built(tuple[kind, ...], values)  # type: ignore[valid-type]
 
 
-def _whole(values: Any) -> Any:
-    """Replace halves of UTF-16 pairs, which Python keeps from strange file names and strict JSON does not know."""
-    if isinstance(values, str):
-        return values.encode("utf-8", "replace").decode()
-    if isinstance(values, list):
-        return [_whole(each) for each in values]
-    if isinstance(values, dict):
-        return {_whole(name): _whole(each) for name, each in values.items()}
-    return values
+def _as(hint: Any, value: object, place: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        return _record(typing.cast(type, hint), value, place)
+    if origin in (typing.Union, types.UnionType):
+        for choice in arguments:
+            if _is(choice, value):
+                return value
+    elif origin is typing.Literal:
+        if any(value == choice and type(value) is type(choice) for choice in arguments):
+            return value
+    elif origin is tuple and isinstance(value, list):
+        return tuple(_as(arguments[0], each, f"{place}, entry {number}") for number, each in enumerate(value, 1))
+    elif origin in (dict, Mapping) and isinstance(value, dict):
+        return {str(name): _as(arguments[1], each, f"{place}.{name}") for name, each in value.items()}
+    elif _is(hint, value):
+        return value
+    raise ValueError(f"{place.lstrip('.,') or 'it'} is not what belongs there: {repr(value)[:40]}")
 
 
-def _with_texts_of(values: Any, found: Any) -> Any:
-    """Put the texts as they were into what was built without those halves."""
-    if isinstance(values, str):
-        return values
-    if isinstance(values, list):
-        return type(found)(_with_texts_of(each, one) for each, one in zip(values, found, strict=True))
-    if dataclasses.is_dataclass(found) and not isinstance(found, type):
-        known = {name: _with_texts_of(each, getattr(found, name)) for name, each in values.items()}
-        return dataclasses.replace(found, **known)
-    if isinstance(values, dict):
-        return {
-            name: _with_texts_of(each, one)
-            for (name, each), one in zip(values.items(), found.values(), strict=True)
-        }
-    return found
+def _is(hint: Any, value: object) -> bool:
+    """Tell whether a value has a plain type; a whole number is a fraction, too, but true is not a number."""
+    if hint is float:
+        return type(value) in (int, float)
+    return type(value) is (type(None) if hint is None else hint)
+
+
+def _record(kind: type, value: object, place: str) -> Any:
+    hints = _hints(kind)
+    if not isinstance(value, dict) or not value.keys() <= hints.keys():
+        raise ValueError(f"{place.lstrip('.,') or 'it'} has other fields than a {kind.__name__}")
+    try:
+        return kind(**{name: _as(hints[name], each, f"{place}.{name}") for name, each in value.items()})
+    except TypeError as error:  # a field is missing
+        raise ValueError(f"{place.lstrip('.,') or 'it'}: {error}") from None
 
 
 @functools.cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+def _hints(kind: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
