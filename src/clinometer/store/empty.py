@@ -15,8 +15,8 @@ from clinometer.store.schema import KEY_BYTES, arrow_type
 def empty_records(columns: Iterable[str]) -> pl.DataFrame:
     """Return an empty table with these columns of records; a tag, whose type nobody knows, is text.
 
-    >>> empty_records(["index", "got_logprobs", "tag_word"]).schema
-    Schema({'index': Int64, 'got_logprobs': List(Float32), 'tag_word': String})
+    >>> [str(kind) for kind in empty_records(["index", "got_logprobs", "tag_word"]).dtypes]
+    ['Int64', 'List(Float32)', 'String']
     """
     types = {"index": pa.int64(), "key": pa.binary(KEY_BYTES)}
     for question, answer in ANSWERS.items():
