@@ -85,6 +85,7 @@ def test_as_the_manual_writes_it(shift, tmp_path, model):
     for name in ("records", "findings"):
         shutil.rmtree(out / "audit" / name)
     (out / "audit" / "report.html").unlink()
+    (out / "audit" / "run.sha256").unlink()
     resumed = shift("--corpus", "news.txt", "other.jsonl", "--fraction", "0.25", "1", "--epochs", 3)
     assert resumed.code == 0, resumed
     assert (out / "audit" / "report.html").is_file()
