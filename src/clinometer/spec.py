@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clinometer.errors import SpecError, nearest
-from clinometer.limits import parse_toml, read_limited
+from clinometer.limits import parse_json, parse_toml, read_limited
 from clinometer.types import SPEC_VERSION, AuditSpec, ModelSpec
 
 T = TypeVar("T")
@@ -23,8 +23,25 @@ def read_spec(path: Path) -> AuditSpec:
         raise SpecError(f"cannot read the spec {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SpecError(f"the spec {path} is not text; expected a TOML file in UTF-8") from None
-    spec = parse_spec(text, origin=str(path))
+    spec = _placed(parse_spec(text, origin=str(path)), path.parent / "places.json")
     return with_folders(with_files(spec, lambda file: str(path.parent / file)), base=path.parent)
+
+
+def _placed(spec: AuditSpec, places: Path) -> AuditSpec:
+    """Return the spec of a run with the folders of its models, which the file beside it knows."""
+    try:
+        known = parse_json(read_limited(places)) if places.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise SpecError(f"{places} cannot be used ({error}); remove it, and name the models' folders") from None
+    if not known or not isinstance(known, dict):
+        return spec
+
+    def placed(model: ModelSpec) -> ModelSpec:
+        place = known.get(model.name)
+        return dataclasses.replace(model, name=place) if isinstance(place, str) else model
+
+    roles = {role: tuple(map(placed, players)) for role, players in spec.roles.items()}
+    return dataclasses.replace(spec, models=tuple(map(placed, spec.models)), roles=roles)
 
 
 def parse_spec(text: str, *, origin: str = "spec") -> AuditSpec:

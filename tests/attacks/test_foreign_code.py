@@ -13,7 +13,7 @@ from clinometer.cli.main import main
 from clinometer.errors import ModelError, SpecError
 from clinometer.models.files import identifying_settings
 from clinometer.models.load import identity_of
-from clinometer.store import RunFolder
+from clinometer.store import PLACES, RunFolder
 from clinometer.types import ModelSpec
 from tests.attacks.forging import forge
 from tests.attacks.samples import parts
@@ -42,8 +42,8 @@ def sent(finished, tmp_path, monkeypatch):
     run, model = tmp_path / "run", tmp_path / "model"
     shutil.copytree(finished[0], run)
     shutil.copytree(finished[1], model)
-    spec = run / "spec.toml"
-    spec.write_text(spec.read_text().replace(str(finished[1]), str(model)))
+    places = run / PLACES
+    places.write_text(places.read_text().replace(str(finished[1]), str(model)))
     parts(run)[0].unlink()
     forge(run)
     return run, model
