@@ -554,6 +554,7 @@ def test_the_browser_writes_numbers_as_the_page_does(browser, tmp_path):
     table = FindingTable(name="ties", title="Ties", caption="", rows=tuple(rows))
     load(browser, tmp_path, page(findings=(Findings(probe="p", tables=(table,), figures=()),)))
     open_tables(browser)
+    browser.execute_script("document.querySelector('.unfold').click()")
     from_python = [
         [
             str(row.labels["a"]),
