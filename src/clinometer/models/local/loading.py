@@ -23,7 +23,8 @@ from clinometer.models.files import (
 from clinometer.models.local.fitting import require_fitting_size
 from clinometer.models.local.lora import merge_adapter
 from clinometer.models.local.text import window_of
-from clinometer.models.providers.local import ADAPTERS, CAPABILITIES, ModelSource, files_identity
+from clinometer.models.providers.adapters import files_identity
+from clinometer.models.providers.local import ADAPTERS, CAPABILITIES, ModelSource
 from clinometer.types import Dtype, ModelInfo, ModelKind, ModelSpec
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}

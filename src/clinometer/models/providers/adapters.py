@@ -8,6 +8,14 @@ from typing import Any
 from clinometer.errors import ModelError
 from clinometer.limits import parse_json, read_limited
 from clinometer.models.builtin import absent_packages
+from clinometer.models.files import (
+    checksum,
+    has_vocabulary,
+    identifying_settings,
+    tokenizer_checksum,
+    weight_files,
+    weights_checksum,
+)
 
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
@@ -52,3 +60,19 @@ def _config(folder: Path, name: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise ModelError(f"{CONFIG} of {name!r} is not a table of settings; save the adapter again")
     return fields
+
+
+def files_identity(folder: Path, adapter: Path | None, *, own_code: bool) -> dict[str, Any]:
+    """Return those fields of a model's `ModelInfo` that its files tell; of a LoRA adapter, with its base's."""
+    settings = identifying_settings(folder, own_code=own_code)
+    if adapter is None:
+        return {
+            "weights": weights_checksum(folder),
+            "tokenizer": tokenizer_checksum(folder),
+            "settings": settings,
+        }
+    return {
+        "weights": checksum(*weight_files(folder), adapter / WEIGHTS),
+        "tokenizer": tokenizer_checksum(adapter if has_vocabulary(adapter) else folder),
+        "settings": {**settings, "adapter": checksum(adapter / CONFIG)},
+    }

@@ -18,17 +18,12 @@ from clinometer.models.builtin import PREFIX, absent_packages, entry, folder_of
 from clinometer.models.files import (
     WEIGHTS,
     WEIGHTS_INDEX,
-    checksum,
     has_chat_template,
     has_vocabulary,
-    identifying_settings,
-    tokenizer_checksum,
     tuning_of,
     weight_files,
-    weights_checksum,
 )
-from clinometer.models.providers import adapters
-from clinometer.models.providers.adapters import base_of, is_adapter
+from clinometer.models.providers.adapters import base_of, files_identity, is_adapter
 from clinometer.models.sizes import is_plain, require_few_layers
 from clinometer.types import AskedAs, Dtype, ModelKind, ModelSpec
 
@@ -241,22 +236,6 @@ def resolve(spec: ModelSpec) -> ModelSource:
         kind=_declared(spec.name),
         own_code=spec.trust_remote_code,
     )
-
-
-def files_identity(folder: Path, adapter: Path | None, *, own_code: bool) -> dict[str, Any]:
-    """Return those fields of a model's `ModelInfo` that its files tell; of a LoRA adapter, with its base's."""
-    settings = identifying_settings(folder, own_code=own_code)
-    if adapter is None:
-        return {
-            "weights": weights_checksum(folder),
-            "tokenizer": tokenizer_checksum(folder),
-            "settings": settings,
-        }
-    return {
-        "weights": checksum(*weight_files(folder), adapter / adapters.WEIGHTS),
-        "tokenizer": tokenizer_checksum(adapter if has_vocabulary(adapter) else folder),
-        "settings": {**settings, "adapter": checksum(adapter / adapters.CONFIG)},
-    }
 
 
 def _unreadable(folder: Path, error: OSError) -> ModelError:

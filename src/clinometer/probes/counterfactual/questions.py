@@ -1,7 +1,4 @@
-"""What the counterfactual audit asks: continuations, what scorers and encoders make of them, perplexity.
-
-Here are also the user's files that decide what is asked: held-out text, and sentences that people rated.
-"""
+"""What the counterfactual audit asks, and the user's files that decide it: held-out text, rated sentences."""
 
 from __future__ import annotations
 
