@@ -22,9 +22,9 @@ from clinometer.probes.counterexamples.measures import (
     LITTLE,
     no_surer_than_interval,
 )
-from clinometer.probes.counterexamples.words import verdicts
+from clinometer.probes.counterexamples.words import headlines, verdicts
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, Numbers
-from clinometer.stats import benjamini_hochberg
+from clinometer.stats import benjamini_hochberg, detectable_from_interval
 from clinometer.types import WordAnswer
 
 SYNTACTIC, SEMANTIC = "target counter syntactic similar", "target counter semantic similar"
@@ -102,6 +102,14 @@ def test_verdicts_say_what_was_planted(found):
     assert all(each.detectable > 0 and each.size for each in found.verdicts)
 
 
+def test_the_detectable_effect_counts_every_question_of_the_family(found):
+    tested = [row for row in rows_of(found, "conclusions") if not math.isnan(row.p)]
+    assert len(tested) > 1
+    for verdict in found.verdicts:
+        alone = detectable_from_interval(verdict.low, verdict.high, tests=1)
+        assert verdict.detectable == detectable_from_interval(verdict.low, verdict.high, tests=len(tested)) > alone
+
+
 def test_headlines_are_the_verdicts_and_what_knowledge_does(found):
     stereotype, preference, unrelated, changes, forms = found.headlines
     for line, verdict in zip((stereotype, preference, unrelated), found.verdicts, strict=True):
@@ -141,6 +149,21 @@ def test_a_verdict_needs_both_a_small_q_and_an_interval_without_zero(found, low,
         dataclasses.replace(row, estimate=0.2, low=low, high=high, q=q) for row in rows_of(found, "conclusions")
     ]
     assert {each.state for each in verdicts(measured, {"conclusions": rows})} == {state}
+
+
+@pytest.mark.parametrize(
+    ("low", "q", "counted"), [(0.1, 0.049, 9), (0.1, 0.05, 0), (-0.1, 0.001, 0)]
+)  # the last has an interval that holds 0
+def test_a_kind_of_knowledge_is_counted_by_the_same_rule(found, low, q, counted):
+    plan = plan_for(PROBE, backgrounds=0, draws=100, ks=[10])
+    records = ask(PROBE, plan, FakeGender(planted))
+    measured = measures.measure(read_answers(plan, records, plan.options.chosen_verbalizer()), plan)
+    rows = {table.name: table.rows for table in found.tables}
+    for name in ("change", "contrasts"):
+        rows[name] = [dataclasses.replace(row, estimate=0.2, low=low, high=0.5, q=q) for row in rows[name]]
+    lines = list(headlines(measured, rows, ()))
+    assert f"{counted} of 9 kinds of knowledge change" in lines[0]
+    assert len(lines) == 1 + bool(counted)  # and the contrasts, by the same rule
 
 
 # ----------------------------------------------------------------------------------------------------------

@@ -301,6 +301,18 @@ def test_values_are_named_where_every_scorer_finds_them_on_one_side(two, differe
     assert not lines or lines[0].endswith("(q < 0.05): colour1, colour2.")
 
 
+@pytest.mark.parametrize(("low", "q", "told"), [(0.05, 0.049, True), (0.05, 0.05, False), (-0.05, 0.001, False)])
+def test_a_difference_of_subgroups_is_told_by_the_same_rule(two, low, q, told):
+    labels = {
+        "model": two[0].model, "attribute": "colour", "scorer": "one", "template": "all templates",
+        "subgroup": "female", "other": "male",
+    }  # fmt: skip
+    difference = Finding(labels=labels, estimate=0.1, low=low, high=0.2, p=q, q=q, n=2)
+    rows = {"values": value_rows_of(QUIET), "subgroup_difference": [difference]}
+    _, _, *lines = model_headlines(concluded(two, individual=FOUND, group=NOT), two, rows)
+    assert any("female − male is +0.1" in line for line in lines) == told
+
+
 def test_what_one_scorer_finds_may_be_its_own(two):
     others = {"values": value_rows_of(QUIET), "subgroup_difference": []}
     rows = fairness_rows(two)
