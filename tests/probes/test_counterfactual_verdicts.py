@@ -20,6 +20,7 @@ from clinometer.probes.counterfactual import measures
 from clinometer.probes.counterfactual.answers import ModelAnswers, RelevanceCounts, Scores
 from clinometer.probes.counterfactual.measures import (
     against_whole,
+    detectable_excess,
     measure,
     off_topic,
     subgroup_differences,
@@ -124,6 +125,14 @@ def test_the_clearer_of_two_leans_is_what_it_rests_on(two):
 def test_a_gate_is_before_everything(two):
     gated = [replace(each, gate="off topic") for each in two]
     assert {each.state for each in concluded(gated, individual=FOUND, group=FOUND)} == {"cannot tell"}
+
+
+def test_the_detectable_effect_counts_the_whole_family(two):
+    """I.F. and G.F. by two scorers: four questions."""
+    for verdict, each in zip(concluded(two, individual=FOUND, group=NOT), two, strict=True):
+        name, _, interval = next(found for found in each.measures if found[0] == "I.F.")
+        expected = detectable_excess(each, name, interval, tests=4)
+        assert verdict.detectable == expected > detectable_excess(each, name, interval, tests=1)
 
 
 def test_the_size_is_beside_what_the_paper_prints():
