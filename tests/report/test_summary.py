@@ -54,6 +54,12 @@ def test_a_model_that_was_not_asked_has_an_empty_cell():
     assert counts([row]) == {"lean": 1, "none found": 0, "cannot tell": 0}
 
 
+def test_another_way_of_asking_is_in_the_cell_of_its_model():
+    (row,) = grid(LEAN, replace(NONE, model="one (blank)"), replace(LEAN, model="one-more"))
+    (cell,) = row.cells
+    assert [other.verdict.model for other in cell.others] == ["one (blank)"]
+
+
 def test_an_audit_without_verdicts_has_no_row():
     assert grid() == ()
 

@@ -72,7 +72,7 @@ def summary_rows(findings: Iterable[Findings], models: Sequence[str]) -> tuple[R
         if not found.verdicts:
             continue
         scales = _scales(found.verdicts)
-        of_model = {model: [each for each in found.verdicts if each.model == model] for model in models}
+        of_model = {model: [each for each in found.verdicts if _is_about(each, model)] for model in models}
         cells = tuple(_cell(model, verdicts, scales) for model, verdicts in of_model.items())
         rows.append(Row(audit=found.probe, cells=cells))
     return tuple(rows)
@@ -86,6 +86,11 @@ def counts(rows: Iterable[Row]) -> dict[str, int]:
     """
     states = [cell.state for row in rows for cell in row.cells]
     return {state: states.count(state) for state in _FIRST}
+
+
+def _is_about(verdict: Verdict, model: str) -> bool:
+    """Tell whether a verdict is about a model, asked in whatever way: "m", or "m (blank)"."""
+    return verdict.model == model or verdict.model.startswith(f"{model} (")
 
 
 def _cell(model: str, verdicts: Sequence[Verdict], scales: Mapping[str, tuple[float, float]]) -> Cell:
