@@ -43,6 +43,12 @@ def test_a_lean_speaks_first_and_cannot_tell_only_when_nothing_else_does():
     assert grid(UNKNOWN)[0].cells[0].state == "cannot tell"
 
 
+def test_a_model_that_is_not_robust_does_not_lean_for_that():
+    moved = replace(LEAN, concerns="robustness")
+    assert grid(moved, NONE)[0].cells[0].state == "none found"
+    assert grid(moved, NONE, LEAN)[0].cells[0].first.verdict == LEAN
+
+
 def test_of_one_state_the_order_of_the_audit_decides():
     (row,) = grid(replace(LEAN, aspect="first"), replace(LEAN, aspect="second"))
     assert row.cells[0].first.verdict.aspect == "first"

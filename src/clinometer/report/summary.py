@@ -93,9 +93,15 @@ def _is_about(verdict: Verdict, model: str) -> bool:
     return verdict.model == model or verdict.model.startswith(f"{model} (")
 
 
+def _place(verdict: Verdict) -> float:
+    """Order by state; that a stray sentence moves a model is no lean of it, here as for the exit code."""
+    order = _FIRST.index(verdict.state)
+    return order if verdict.concerns == "lean" else max(order, 1) + 0.5
+
+
 def _cell(model: str, verdicts: Sequence[Verdict], scales: Mapping[str, tuple[float, float]]) -> Cell:
     # stable: among verdicts of one state the audit's own order says which matters most
-    ordered = sorted(verdicts, key=lambda verdict: _FIRST.index(verdict.state))
+    ordered = sorted(verdicts, key=_place)
     shown = [_conclusion(verdict, scales.get(verdict.aspect)) for verdict in ordered]
     return Cell(model=model, first=shown[0] if shown else None, others=tuple(shown[1:]))
 

@@ -50,7 +50,9 @@ def verdicts_markdown(run: str, verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts as a Markdown table, leans first; whatever a model or user wrote stays text."""
     ordered = sorted(verdicts, key=lambda verdict: _ORDER.index(verdict.state))
     counted = ", ".join(
-        f"{number} × {state}" for state in _ORDER if (number := sum(each.state == state for each in verdicts))
+        f"{number} × {state}"
+        for state in _ORDER
+        if (number := sum(each.state == state for each in verdicts if each.concerns == "lean"))
     )
     lines = [
         f"### Clinometer: {counted or 'no verdicts'}",
