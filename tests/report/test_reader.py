@@ -143,7 +143,8 @@ def test_before_the_reader_agrees_paper_shows_the_grid_alone(browser, tmp_path):
 
 def test_the_page_can_be_used_by_keyboard_alone(browser, tmp_path):
     load(browser, tmp_path, whole_page())
-    focused = "const e = document.activeElement; return e.id || e.className || e.tagName + ' ' + e.textContent.slice(0, 20)"
+    active = "const e = document.activeElement;"
+    focused = f"{active} return e.id || e.className || e.tagName + ' ' + e.textContent.slice(0, 20)"
     body = browser.find_element("tag name", "body")
     stops = []
     for _ in range(40):
