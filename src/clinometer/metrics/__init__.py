@@ -24,7 +24,8 @@ from clinometer.metrics.fairness_intervals import (
 )
 from clinometer.metrics.fairness_resampling import individual_interval
 from clinometer.metrics.fairness_scores import ScoreFairness, score_fairness
-from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, PairNull, fairness_null, pair_null
+from clinometer.metrics.fairness_pairs import PairNull, pair_null
+from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, fairness_null, fairness_nulls
 from clinometer.metrics.gendered import (
     GenderedMass,
     gender_gap,
@@ -76,6 +77,7 @@ __all__ = [
     "epsilon_fair",
     "fairness_interval",
     "fairness_null",
+    "fairness_nulls",
     "gender_gap",
     "gendered_mass",
     "group_fairness",
