@@ -43,7 +43,7 @@ from clinometer.probes.kit import (
     state_of,
     written,
 )
-from clinometer.probes.kit.words import NO_INTERVAL
+from clinometer.probes.kit.numbers import NO_INTERVAL
 from clinometer.probes.protocol import Plan
 from clinometer.types import Finding, Notice, RowReference, Verdict
 

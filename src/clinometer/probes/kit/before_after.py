@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from clinometer.probes.kit.numbers import q_value, signed
 from clinometer.probes.kit.verdicts import is_found
-from clinometer.probes.kit.words import q_value, signed
 from clinometer.types import Finding, ModelInfo, Notice
 
 WORSE = 1.05  # times the perplexity before, by the lower limit of its interval: a cost that a reader is warned of

@@ -30,7 +30,7 @@ from clinometer.probes.kit import (
     written,
 )
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
-from clinometer.probes.kit.scale import REFUSAL, UNCLEAR
+from clinometer.probes.kit.choices import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.answers import (
     UNRATED,
@@ -39,7 +39,6 @@ from clinometer.probes.stigma.answers import (
     ClassifierOutcomes,
     MaskedAnswers,
 )
-from clinometer.probes.stigma.gates import chat_gate, classifier_gate
 from clinometer.probes.stigma.measures import (
     ALL,
     ALL_MASKED,
@@ -51,6 +50,8 @@ from clinometer.probes.stigma.measures import (
     FEWEST,
     SHARE,
     MaskedAttitudes,
+    chat_gate,
+    classifier_gate,
     detectable_excess,
     hangs_on_few,
 )
