@@ -9,6 +9,7 @@ from clinometer.probes.kit.numbers import (
     Label,
     Numbers,
     certainty,
+    info,
     interval,
     model_rng,
     percent,
@@ -18,6 +19,7 @@ from clinometer.probes.kit.numbers import (
     share_finding,
     signed,
     tables_of,
+    warning,
     with_q,
     written,
 )
@@ -49,6 +51,7 @@ __all__ = [
     "certainty",
     "conclude",
     "group_means",
+    "info",
     "interval",
     "is_found",
     "model_rng",
@@ -61,6 +64,7 @@ __all__ = [
     "signed",
     "state_of",
     "tables_of",
+    "warning",
     "with_q",
     "written",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinometer.stats import benjamini_hochberg, share_interval, share_p
-from clinometer.types import Finding, FindingTable
+from clinometer.types import Finding, FindingTable, Notice
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,6 +19,7 @@ Label = str | int | float
 
 NO_INTERVAL = "no interval"
 NOT_TESTED = "not tested"
+ABSENT = "–"  # in a label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +169,11 @@ def certainty(row: Finding, *, write: Callable[[float], str] = signed) -> str:
     return f"{interval(row, write=write)}, {q_value(row.q)}"
 
 
+def written_limits(low: float, high: float, *, places: int = 0) -> str:
+    """Write the limits of an interval, or that there is none."""
+    return NO_INTERVAL if math.isnan(low) else f"{written(low, places)} to {written(high, places)}"
+
+
 def percent(share: float, places: int = 1) -> str:
     """Write a share in percent.
 
@@ -184,3 +190,13 @@ def percent_interval(row: Finding, places: int = 1) -> str:
     '12.3 % (95 % interval 10.0 % to 15.0 %)'
     """
     return f"{percent(row.estimate, places)} ({interval(row, write=lambda share: percent(share, places))})"
+
+
+def info(text: str) -> Notice:
+    """Return what a reader may want to know before the numbers."""
+    return Notice(level="info", text=text)
+
+
+def warning(text: str) -> Notice:
+    """Return what a reader must know before the numbers."""
+    return Notice(level="warning", text=text)

