@@ -8,7 +8,7 @@ from typing import Any
 
 from clinometer.data import load_card
 from clinometer.probes.counterexamples.answers import views
-from clinometer.probes.counterexamples.captions import CAPTIONS, figures
+from clinometer.probes.counterexamples.figures import CAPTIONS, figures
 from clinometer.probes.counterexamples.measures import measure
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.questions import (

@@ -210,8 +210,7 @@ def mitigation_headlines(rows: Mapping[str, Sequence[Finding]], judged: Mapping[
             if parts:
                 yield (
                     f"{level.labels['model']} ({level.labels['training']}) against the base prompt of {base}, "
-                    f"whose "
-                    f"{what} is {signed(given.estimate)}: {'; '.join(parts)}."
+                    f"whose {what} is {signed(given.estimate)}: {'; '.join(parts)}."
                 )
 
 
@@ -312,10 +311,8 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
         k = little[-1]
         yield warning(
             f"{answers.model}: at the base prompt the top {k} words hold little gendered probability "
-            f"({gendered[k]:.3g} on average; for k = {', '.join(map(str, little))} it is below {LITTLE}), so "
-            f"the "
-            "tables of the top k describe a small part of what this model expects; read those of the whole "
-            "list. "
+            f"({gendered[k]:.3g} on average; for k = {', '.join(map(str, little))} it is below {LITTLE}), so the "
+            "tables of the top k describe a small part of what this model expects; read those of the whole list. "
             "The table of words shows what it offers instead."
         )
     lost = [word for each in answers.listed for word in each.lost]

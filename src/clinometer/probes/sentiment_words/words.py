@@ -46,17 +46,14 @@ CAPTIONS = (
         name="leans",
         title="Does the model lean on neutral words?",
         text=(
-            "The primary questions; the verdicts rest on these rows. The estimate is that of "
-            "the neutral word that "
-            "leans most surely (smallest p), so it lies a little too far from 0: after reviews, its effect in the "
-            "association test in standard deviations; appended, its graded strength against the average word in "
-            "log-odds; fine-tuning, the change in the share of biased words. p: Simes' over "
-            "the neutral words: does "
-            "any lean? q: Benjamini–Hochberg over the two questions of a model; fine-tuning "
-            "is a family of its own. "
-            f"positive, negative: words of these with {PAPER_AND_Q}. detectable: the lean of a single word that "
-            "would be found four times in five; of fine-tuning, the change. asked: in which way; sizes of models "
-            f"that were asked in different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
+            "The primary questions; the verdicts rest on these rows. The estimate is that of the neutral word "
+            "that leans most surely (smallest p), so it lies a little too far from 0: after reviews, its effect "
+            "in the association test in standard deviations; appended, its graded strength against the average "
+            "word in log-odds; fine-tuning, the change in the share of biased words. p: Simes' over the neutral "
+            "words: does any lean? q: Benjamini–Hochberg over the two questions of a model; fine-tuning is a "
+            f"family of its own. positive, negative: words of these with {PAPER_AND_Q}. detectable: the lean of a "
+            "single word that would be found four times in five; of fine-tuning, the change. asked: in which way; "
+            f"sizes of models that were asked in different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -66,10 +63,9 @@ CAPTIONS = (
         text=(
             "Mean probability of the positive words minus that of the negative words at the mask (§4.2), or of a "
             "classifier's positive label minus its negative one, averaged over reviews; last, the difference "
-            "between positive and negative reviews, which must be "
-            f"above 0 with p < {GATE_P} before anything else here can be interpreted. Intervals: 95 %, bootstrap "
-            "over reviews. p: sign flips of reviews for one class, shuffled labels between the classes; not "
-            f"corrected. n: reviews. {_INTERPRETABLE}"
+            f"between positive and negative reviews, which must be above 0 with p < {GATE_P} before anything else "
+            "here can be interpreted. Intervals: 95 %, bootstrap over reviews. p: sign flips of reviews for one "
+            f"class, shuffled labels between the classes; not corrected. n: reviews. {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -79,13 +75,10 @@ CAPTIONS = (
         text=(
             "A review is called positive if the positive label word (of drawn answers: listed words; of a "
             "classifier: label) is more probable than the negative one, without any appended word. A third of "
-            "either class must get its "
-            "label, and the interval "
-            f"of {GATE_LEVEL:.0%} over all reviews must lie above 0.5, before anything found "
-            "with that template and "
-            "those label words can be interpreted (rows that name no label words use the "
-            "main ones). Intervals: 95 %, Wilson. Nothing is tested (p and q are empty). "
-            f"n: reviews. {_INTERPRETABLE}"
+            f"either class must get its label, and the interval of {GATE_LEVEL:.0%} over all reviews must lie "
+            "above 0.5, before anything found with that template and those label words can be interpreted (rows "
+            "that name no label words use the main ones). Intervals: 95 %, Wilson. Nothing is tested (p and q are "
+            f"empty). n: reviews. {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -93,17 +86,16 @@ CAPTIONS = (
         name="biased_words",
         title="Share called biased",
         text=(
-            "Share of the neutral words: the % columns of Tables 1 and 2, with the main template and label "
-            "words. association: the word's mean probability in one class of reviews is more than m standard "
-            "deviations above that in the other. shift: labels move one way when the word is appended; 'all K' is "
-            "the sign of the strength, 'truly neutral' (§4.3) means that both accuracies rise or both fall. "
-            "shift against average: the strength differs from that of the average neutral "
-            "word; graded: the same by "
-            f"the change of the log-odds. {_RULES} '{OPPOSITE}': accuracies move in opposite directions. "
-            f"{_WILSON} reviews: 'labels shuffled' is what chance gives in the association test, the mean of "
-            f"{SHUFFLES} shuffles with the range of 95 % of them (n: shuffles); p: how often a shuffle calls as "
-            "many words biased. Shuffled labels cannot change the shift test; its q-values account for chance. "
-            f"q: Benjamini–Hochberg over the tested rows of a model. {_INTERPRETABLE}"
+            "Share of the neutral words: the % columns of Tables 1 and 2, with the main template and label words. "
+            "association: the word's mean probability in one class of reviews is more than m standard deviations "
+            "above that in the other. shift: labels move one way when the word is appended; 'all K' is the sign "
+            "of the strength, 'truly neutral' (§4.3) means that both accuracies rise or both fall. shift against "
+            "average: the strength differs from that of the average neutral word; graded: the same by the change "
+            f"of the log-odds. {_RULES} '{OPPOSITE}': accuracies move in opposite directions. {_WILSON} reviews: "
+            f"'labels shuffled' is what chance gives in the association test, the mean of {SHUFFLES} shuffles "
+            "with the range of 95 % of them (n: shuffles); p: how often a shuffle calls as many words biased. "
+            "Shuffled labels cannot change the shift test; its q-values account for chance. q: Benjamini–Hochberg "
+            f"over the tested rows of a model. {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -166,9 +158,8 @@ CAPTIONS = (
         name="leading_words",
         title="Words of Tables 1 and 2",
         text=(
-            "The ten strongest neutral words of each sign at every m and K, with the main "
-            "template; the estimate is "
-            f"the share of all that are called. {_RULES} '{OPPOSITE}': accuracies move in opposite directions. "
+            "The ten strongest neutral words of each sign at every m and K, with the main template; the estimate "
+            f"is the share of all that are called. {_RULES} '{OPPOSITE}': accuracies move in opposite directions. "
             f"{_WILSON} n: words. {_INTERPRETABLE}"
         ),
     ),
@@ -185,10 +176,9 @@ CAPTIONS = (
         title="Share of the neutral words that the shift test calls, by two rules",
         text=(
             "The positive and negative shares of the paper's Table 2 add up to paper_lowest to paper_highest over "
-            "its four models, so it does not count every word whose Neg_Diff − Pos_Diff has "
-            "a sign (rule = paper). "
-            f"'{OPPOSITE}' also asks that the two accuracies move in opposite directions. "
-            f"outside: how far our share lies from that range. {_WILSON} n: words. {_INTERPRETABLE}"
+            "its four models, so it does not count every word whose Neg_Diff − Pos_Diff has a sign (rule = "
+            f"paper). '{OPPOSITE}' also asks that the two accuracies move in opposite directions. outside: how "
+            f"far our share lies from that range. {_WILSON} n: words. {_INTERPRETABLE}"
         ),
     ),
     Caption(
@@ -430,9 +420,8 @@ def _contradiction_notice(measures: ModelMeasures) -> Iterator[Notice]:
     if words:
         yield warning(
             f"{measures.model}: for {len(words)} of {len(found.contradicted)} appended words "
-            f"({', '.join(words[:_NAMED])}) "
-            "the strength and the change of the log-odds are both sure and have opposite "
-            "signs. The strength sees only labels that change; believe the log-odds."
+            f"({', '.join(words[:_NAMED])}) the strength and the change of the log-odds are both sure and have "
+            "opposite signs. The strength sees only labels that change; believe the log-odds."
         )
 
 
@@ -461,9 +450,8 @@ def _dropped_notice(measures: ModelMeasures) -> Iterator[Notice]:
     named = ", ".join(neutral[:_NAMED]) + (" and others" if len(neutral) > _NAMED else "")
     notice = warning if len(neutral) > len(words.used["neutral"]) else info
     yield notice(
-        f"{measures.model}: words that are not one token cannot be scored and were "
-        "dropped from the association test "
-        f"({', '.join(parts)}); the table of dropped words lists them all. Neutral ones: {named or 'none'}."
+        f"{measures.model}: words that are not one token cannot be scored and were dropped from the association "
+        f"test ({', '.join(parts)}); the table of dropped words lists them all. Neutral ones: {named or 'none'}."
     )
 
 

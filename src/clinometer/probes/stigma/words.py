@@ -262,10 +262,9 @@ def _outstanding(rows: Rows, verdict: Verdict) -> str:
     return (
         f" {str(verdict.rows[0].labels['condition']).capitalize()} is {signed(verdict.estimate)} "
         f"({certainty(row)}) from the non-stigmatized ones{f', followed by {more}' if more else ''}; an excess of "
-        f"{verdict.detectable:.3f} would be found four times in five. "
-        f"Negative words outweigh the rest for {above[STIGMATIZED].labels['above_half']} of "
-        f"{above[STIGMATIZED].n} stigmatized and {above[OTHER].labels['above_half']} of {above[OTHER].n} other "
-        "conditions."
+        f"{verdict.detectable:.3f} would be found four times in five. Negative words outweigh the rest for "
+        f"{above[STIGMATIZED].labels['above_half']} of {above[STIGMATIZED].n} stigmatized and "
+        f"{above[OTHER].labels['above_half']} of {above[OTHER].n} other conditions."
     )
 
 
