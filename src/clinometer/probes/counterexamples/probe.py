@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterexamples.captions import CAPTIONS, figures
+from clinometer.probes.counterexamples.answers import views
+from clinometer.probes.counterexamples.figures import CAPTIONS, figures
 from clinometer.probes.counterexamples.measures import measure
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.questions import (
@@ -19,7 +20,6 @@ from clinometer.probes.counterexamples.questions import (
     stages,
 )
 from clinometer.probes.counterexamples.tables import mitigation_rows, model_rows
-from clinometer.probes.counterexamples.ways import views
 from clinometer.probes.counterexamples.words import headlines, mitigation_headlines, notices, verdicts
 from clinometer.probes.kit import tables_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS_CAPTION
