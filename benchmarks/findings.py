@@ -26,10 +26,7 @@ from clinometer.probes.protocol import Plan, Probe
 from clinometer.questions import items_of
 from clinometer.types import Item, ModelInfo
 
-WORDS = (
-    "good bad happy sad they went home and found a place to live with the man who had been there for years in "
-    "a small town near the sea where people work eat sleep terrible great love hate"
-).split()
+WORDS = (*(f"word{number}" for number in range(400)), "happy", "sad", "great", "terrible", "love", "hate")
 DIMENSIONS = 384
 
 
@@ -40,10 +37,12 @@ class DrawnRecords:
         self.tables: dict[tuple[str, str], pl.DataFrame] = {}
 
     def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return the answers of one stage."""
         table = self.tables[model, stage]
         return table if columns is None else table.select(columns)
 
     def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """Yield them in parts."""
         yield from self.table(model=model, stage=stage, columns=columns).iter_slices(65_536)
 
 

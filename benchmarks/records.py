@@ -2,9 +2,9 @@
 
     python benchmarks/records.py [--rows 5000000] [--parts 20000]
 
-Rows are what a fill-mask stage records: a text, two words, their log-probabilities, three tags. They are written as
-the engine writes them, batch by batch; the second part writes each batch as a part of its own, as a run does that
-is killed and resumed all night, opens the run, joins the parts and opens it again.
+Rows are what a fill-mask stage records: a text, two words, their log-probabilities, three tags. They are written
+as the engine writes them, batch by batch; the second part writes each batch as a part of its own, as a run does
+that is killed and resumed all night, opens the run, joins the parts and opens it again.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from clinometer.metrics.fairness import (
 from clinometer.metrics.means import Floats, present_mean
 
 _BATCH = 250_000  # scores of a template that are shuffled at a time: what a processor's cache holds
+Statistic = Callable[[Floats], Floats]
 _TIE = 1e-10  # relative: two sums of the same numbers in another order count as equal
 
 
@@ -47,6 +48,8 @@ class FairnessNull:
     disparity: AgainstChance  # of the shares above the threshold: mean difference of two values
     subgroup_names: tuple[Hashable, ...]
     draws: int
+    # (1 + draws, …): another statistic that was asked for, observed, then of each shuffle
+    also: Floats = field(default_factory=lambda: np.zeros((1, 0)))
 
 
 def fairness_null(
@@ -80,12 +83,12 @@ def fairness_null(
     >>> scores = rng.uniform(size=(3, 4, 50))
     >>> scores[:, 0] **= 3
     >>> found = fairness_null(scores, rng=rng, draws=199)
-    >>> float(found.individual.p), float(found.group.p), bool(found.subgroups.p[0] < found.subgroups.p[1])
-    (0.005, 0.005, True)
+    >>> float(found.individual.p), float(found.group.p), int(found.subgroups.excess.argmax())
+    (0.005, 0.005, 0)
     """
-    return fairness_nulls(
-        [scores], subgroups=subgroups, across=across, threshold=threshold, rng=rng, draws=draws
-    )[0]
+    return fairness_nulls([scores], subgroups=subgroups, across=across, threshold=threshold, rng=rng, draws=draws)[
+        0
+    ]
 
 
 def fairness_nulls(
@@ -94,6 +97,7 @@ def fairness_nulls(
     subgroups: Sequence[Hashable] | None = None,
     across: bool = False,
     threshold: float = 0.5,
+    also: Statistic | None = None,
     rng: np.random.Generator,
     draws: int = 1000,
 ) -> tuple[FairnessNull, ...]:
@@ -105,7 +109,8 @@ def fairness_nulls(
 
     W1 of two values is Σ|x_(i) − y_(i)|/n, so the mean over all pairs follows from sorting the values at each i,
     without any pair; W1 of a subgroup from all scores has a closed form between its neighbouring ranks. Exact for
-    any sizes.
+    any sizes. `also` is another statistic that does not depend on the order of a value's samples: it is given
+    shuffles × templates × values × samples.
     """
     if draws < 1:
         raise ValueError(f"found draws={draws}; give at least 1")
@@ -117,7 +122,7 @@ def fairness_nulls(
         raise ValueError("the sets of scores have different samples missing; give each of them alone")
     groups = group_values(arrays[0].shape[1], subgroups)
     pairs = _CountedPairs(groups, across=across)
-    every = [_ShuffledScores(each, sizes, groups, pairs, threshold=threshold) for each in arrays]
+    every = [_ShuffledScores(each, groups, pairs, threshold=threshold, also=also) for each in arrays]
     with ThreadPoolExecutor(max_workers=min(len(every), os.cpu_count() or 1)) as pool:
         for orders in label_shuffles(sizes, rng=rng, draws=draws):
             list(pool.map(lambda one, orders=orders: one.add(orders), every))
@@ -131,7 +136,7 @@ def label_shuffles(sizes: Integers, *, rng: np.random.Generator, draws: int) -> 
     values.
     """
     labels = [np.repeat(small_labels(np.arange(len(each))), each) for each in sizes]
-    batch = max(1, _BATCH // max(map(len, labels)))
+    batch = max(1, _BATCH // max(1, *map(len, labels)))
     for done in range(0, draws, batch):
         rows = min(batch, draws - done)
         # sorted by label, and by score within a label, because the scores are already sorted
@@ -174,19 +179,30 @@ class _ShuffledScores:
     """The distances of one set of scores: those that are observed, then those of each shuffle."""
 
     def __init__(
-        self, scores: Floats, sizes: Integers, groups: ValueGroups, pairs: _CountedPairs, *, threshold: float
+        self,
+        scores: Floats,
+        groups: ValueGroups,
+        pairs: _CountedPairs,
+        *,
+        threshold: float,
+        also: Statistic | None,
     ) -> None:
+        sizes = (~np.isnan(scores)).sum(axis=2)
         self._sizes, self._groups, self._counted, self._threshold = sizes, groups, pairs, threshold
+        self._also, self._samples = also, scores.shape[2]
         flat = [each[~np.isnan(each)] for each in scores]
         orders = [np.argsort(each, kind="stable") for each in flat]
         self._sorted = [each[order] for each, order in zip(flat, orders, strict=True)]
         self._used = [each > 0 for each in sizes]
         self._pairs = np.array([pairs.number(used) for used in self._used], dtype=np.float64)
-        self._grids = [quantile_grid(each[used]) for each, used in zip(sizes, self._used, strict=True)]
+        self._grids = [
+            quantile_grid(each[used]) if used.any() else None for each, used in zip(sizes, self._used, strict=True)
+        ]
         self._pool = _PooledRanks(self._sorted, sizes, groups)
         self._individual: list[Floats] = []
         self._disparity: list[Floats] = []
         self._subgroups: list[Floats] = []
+        self._others: list[Floats] = []
         # observed: value by value as given, and ascending within each
         starts = [np.cumsum(each) - each for each in sizes]
         places = [np.empty(len(order), dtype=np.int64) for order in orders]
@@ -202,11 +218,14 @@ class _ShuffledScores:
         rows = len(orders[0])
         individual = np.full((rows, len(orders)), np.nan)
         disparity = np.full((rows, len(orders)), np.nan)
+        dealt = np.full((rows, *self._sizes.shape, self._samples), np.nan) if self._also else None
         for at, order in enumerate(orders):
             used, grid = self._used[at], self._grids[at]
-            if not self._pairs[at]:
-                continue
             by_value = np.take(self._sorted[at], order)
+            if dealt is not None:
+                dealt[:, at, np.arange(self._samples) < self._sizes[at][:, None]] = by_value
+            if grid is None or not self._pairs[at]:
+                continue
             sizes = self._sizes[at][used]
             if len(set(sizes.tolist())) == 1:
                 steps = by_value.reshape(rows, len(sizes), -1)
@@ -221,6 +240,8 @@ class _ShuffledScores:
         self._individual.append(individual)
         self._disparity.append(disparity)
         self._subgroups.append(self._pool.distances(orders))
+        if self._also and dealt is not None:
+            self._others.append(self._also(dealt))
 
     def null(self, draws: int) -> FairnessNull:
         """Compare what is observed with the shuffles."""
@@ -231,6 +252,7 @@ class _ShuffledScores:
             templates=against_chance(templates),
             subgroups=against_chance(subgroups),
             disparity=against_chance(self._over_templates(np.concatenate(self._disparity))),
+            also=np.concatenate(self._others) if self._others else np.zeros((1 + draws, 0)),
             subgroup_names=self._groups.names,
             draws=draws,
         )

@@ -11,7 +11,7 @@ from clinometer.probes.counterfactual import checkpoints as tuned
 from clinometer.probes.counterfactual import tables, words
 from clinometer.probes.counterfactual.answers import ModelAnswers, name_of, read_answers, refusals_of
 from clinometer.probes.counterfactual.figures import CAPTIONS, figures
-from clinometer.probes.counterfactual.measures import AttributeMeasures, is_classifier, measure, measure_scores
+from clinometer.probes.counterfactual.measures import AttributeMeasures, is_classifier, measure_all, measure_scores
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
     SAMPLES,
@@ -95,8 +95,10 @@ class Counterfactual:
         models = [_named(plan, way) for plan, way in asked]
         answers = [read_answers(plan, records, way) for plan, way in asked]
         checkpoints = checkpoints_of(models)
-        for number, each in enumerate(answers):
-            found.add_texts(each, is_checkpoint=any(checkpoint.model == number for checkpoint in checkpoints))
+        tuned_ones = {checkpoint.model for checkpoint in checkpoints}
+        measured = measure_all(answers, single_pairs=[at not in tuned_ones for at in range(len(answers))])
+        for at, each in enumerate(answers):
+            found.add_texts(each, measured[at], is_checkpoint=at in tuned_ones)
         for plan, way in asked:
             if "sample" not in plan.model.capabilities:
                 found.add_refusals(plan, records, way)
@@ -165,9 +167,10 @@ class _Collected:
         self.verdicts += found
         self.headlines += words.model_headlines(found, measured, self.rows)
 
-    def add_texts(self, answers: ModelAnswers, *, is_checkpoint: bool) -> None:
+    def add_texts(
+        self, answers: ModelAnswers, measured: Sequence[AttributeMeasures], *, is_checkpoint: bool
+    ) -> None:
         """Add what follows from the texts of a model."""
-        measured = measure(answers, single_pairs=not is_checkpoint)
         fairness = tables.fairness_rows(measured)
         found = words.verdicts_of(measured, fairness)
         self.verdicts += found
