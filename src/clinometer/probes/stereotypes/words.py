@@ -341,7 +341,7 @@ def _other_ways(answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
                 level="info",
                 text=(
                     f"{each.model} was asked in words to continue each question with one word; its words are "
-                    f"those of {read}. Its prior is each question {_prior_in_words(each)}."
+                    f"those of {read}. Its prior is each question {_prior_in_words(each)}.{_some_groups(each)}"
                 ),
             )
         elif "fill" not in each.plan.model.capabilities:
@@ -354,6 +354,16 @@ def _other_ways(answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
                     f"prior = {each.options.prior_of(each.plan.model)!r}."
                 ),
             )
+
+
+def _some_groups(answers: ModelAnswers) -> str:
+    every, asked = len(answers.options.chosen_groups()), len(answers.groups)
+    if asked == every:
+        return ""
+    return (
+        f" It was asked about {asked} of the {every} groups, drawn by the seed (`chat_groups` asks about more), and "
+        "is compared with models that were asked about the same."
+    )
 
 
 def _left_out(options: Options) -> Iterator[Notice]:
