@@ -76,9 +76,8 @@ def asked_of(plan: Plan) -> tuple[Question, ...]:
         return every
     kept: set[Group] = set()
     for category in dict.fromkeys(question.group.category for question in every):
-        members = sorted(
-            {each.group for each in every if each.group.category == category}, key=lambda one: one.name
-        )
+        groups = {question.group for question in every if question.group.category == category}
+        members = sorted(groups, key=lambda group: group.name)
         number = int.from_bytes(hashlib.sha256(category.encode()).digest()[:8], "big")
         order = np.random.default_rng([plan.seed, number]).permutation(len(members))
         kept.update(members[place] for place in order[:n])
