@@ -361,8 +361,8 @@ def _some_groups(answers: ModelAnswers) -> str:
     if asked == every:
         return ""
     return (
-        f" It was asked about {asked} of the {every} groups, drawn by the seed (`chat_groups` asks about more); it "
-        "is compared only with models that were asked about the same."
+        f" It was asked about {asked} of the {every} groups, drawn by the seed (`chat_groups` asks about more): "
+        "it is compared only with models that were asked about the same."
     )
 
 
