@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterexamples.captions import CAPTIONS, figures
+from clinometer.probes.counterexamples.answers import views
+from clinometer.probes.counterexamples.figures import CAPTIONS, figures
 from clinometer.probes.counterexamples.measures import measure
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.questions import (
@@ -19,7 +20,6 @@ from clinometer.probes.counterexamples.questions import (
     stages,
 )
 from clinometer.probes.counterexamples.tables import mitigation_rows, model_rows
-from clinometer.probes.counterexamples.ways import views
 from clinometer.probes.counterexamples.words import headlines, mitigation_headlines, notices, verdicts
 from clinometer.probes.kit import tables_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS_CAPTION
@@ -50,7 +50,7 @@ class Counterexamples:
     user_data: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[Profile, Mapping[str, Any]] = field(
         default_factory=lambda: {
-            "quick": {"backgrounds": 5, "candidates": 10},
+            "quick": {"backgrounds": 5, "candidates": 10, "chat_occupations": 12},
             "standard": {"backgrounds": 20, "candidates": 40},
             "paper": {"occupations": "winobias", "backgrounds": 20, "phrasings": 3, "answers": 100},
         }

@@ -54,7 +54,7 @@ class Stereotypes:
     )
     profiles: Mapping[Profile, Mapping[str, Any]] = field(
         default_factory=lambda: {
-            "quick": {"templates": 1, "draws": 499, "chat_groups": 4, "chat_top_k": 20},
+            "quick": {"templates": 1, "draws": 499, "chat_groups": 3, "chat_top_k": 10, "answers": 3},
             "standard": {},
             "paper": {"chat_top_k": 200},
         }
