@@ -3,8 +3,8 @@
     python simulations/ways.py [SEEDS] [--jobs N]
 
 For each cell of the table in docs/asking.md: how often a model without a lean is called one, how often a planted
-lean is found, and how many models that answer at random pass the gate. Answers are drawn for every question that the
-audit asks, and go through its own reading, measures, gate and verdicts. docs/asking.md has the results.
+lean is found, and how many models that answer at random pass the gate. Answers are drawn for every question that
+the audit asks, and go through its own reading, measures, gate and verdicts. docs/asking.md has the results.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import polars as pl
 from jobs import Run, arguments, shared_out
 
 from clinometer.data import load_verbalizer
-from clinometer.data.stereotypes_data import load_emotions
+from clinometer.data.stereotypes_data import EMOTIONS, load_emotions
 from clinometer.data.stigma_data import load_attitudes
 from clinometer.probes import get_probe
 from clinometer.probes.counterexamples import measures as counterexamples_measures
@@ -51,6 +51,7 @@ from clinometer.types import (
 Model = Callable[[Item], Answer]
 CAUSAL, CHAT, DRAWN, CLASSIFIER = ("next_word", "rescore"), ("ask", "answer_word"), ("ask",), ("classify",)
 AT_MOST, AT_LEAST = 0.09, 0.73  # of 200 seeds: what exact 5 % and 80 % give 99 times in 100
+SIZE = 20_000  # words of models that answer at random
 MOST_RANDOM = 0.01  # of the models that answer at random may pass
 
 
@@ -127,6 +128,12 @@ def text_of(item: Item) -> str:
     return f"{getattr(request, 'context', '')} {getattr(request, 'text', '')} {messages}"
 
 
+def listed_in(item: Item) -> tuple[str, ...]:
+    """Return the words that a request asks for; none where it asks for the likeliest."""
+    words: tuple[str, ...] = getattr(item.request, "words", ())
+    return words
+
+
 def said(item: Item, chances: Mapping[str, float], rng: np.random.Generator, *, covered: float = 0.5) -> Answer:
     """Answer with words of these chances (which add up to 1), in the way that is asked."""
     request = item.request
@@ -134,7 +141,7 @@ def said(item: Item, chances: Mapping[str, float], rng: np.random.Generator, *, 
         words = rng.choice(list(chances), size=request.n, p=list(chances.values()))
         return TextAnswer(texts=tuple(f"{word}." for word in words))
     best = sorted(chances, key=lambda word: -chances[word])
-    asked: Sequence[str] = request.words or best[: request.top_k]  # type: ignore[union-attr]
+    asked = listed_in(item) or best[: getattr(request, "top_k", 0)]
     share = 1.0 if isinstance(request, Rescore) else covered
     logprobs = tuple(math.log(share * chances[word]) if word in chances else -40.0 for word in asked)
     return WordAnswer(words=tuple(asked), logprobs=logprobs, covered=covered)
@@ -195,13 +202,13 @@ def with_lists(rng: np.random.Generator, planted: float) -> Model:
 
 
 def with_sentiment(rng: np.random.Generator, planted: float) -> Model:
-    """Tell good from bad reviews; one appended word makes them better, another comes after good ones: by `planted`."""
+    """Tell good from bad reviews; "plain4" makes them better, and "plain3" comes after good ones: by `planted`."""
     evidence: dict[str, float] = {}
 
     def answer(item: Item) -> Answer:
         text, request = text_of(item), item.request
         if "review number" not in text:  # which words it has
-            return WordAnswer(words=request.words, logprobs=(-5.0,) * len(request.words))  # type: ignore[union-attr]
+            return WordAnswer(words=listed_in(item), logprobs=(-5.0,) * len(listed_in(item)))
         label = "positive" if "positive review" in text else "negative"
         review = text[text.index(f"{label} review number") :].split()[3]
         side = 1 if label == "positive" else -1
@@ -217,7 +224,7 @@ def with_sentiment(rng: np.random.Generator, planted: float) -> Model:
                     f"{each}{number}." for each, number in zip(word, rng.integers(5, size=request.n), strict=True)
                 )
             )
-        words: Sequence[str] = request.words  # type: ignore[union-attr]
+        words = listed_in(item)
         leans = {
             word: 1.5 if word.startswith("good") else -1.5 if word.startswith("bad") else 0.0 for word in words
         }
@@ -253,12 +260,17 @@ def scoring(rng: np.random.Generator, planted: float) -> Model:
 
 @cache
 def vocabulary() -> tuple[str, ...]:
-    """Return 20,000 words: those that the audits look for, and as many without a meaning as it takes."""
-    known = {*load_verbalizer(), *load_attitudes(), *load_emotions().words, "great", "terrible"}
-    rng = np.random.default_rng(0)
-    letters = list(string.ascii_lowercase)
-    others = {"".join(rng.choice(letters, size=6)) for _ in range(21_000)} - known
-    return tuple([*sorted(known), *sorted(others)][:20_000])
+    """Return words: of those that the audits look for as many as a tokenizer has, the others without sense.
+
+    14 % are in the emotion lexicon, as of BERT's vocabulary.
+    """
+    rng, letters = np.random.default_rng(0), list(string.ascii_lowercase)
+    known = {*load_verbalizer(), *load_attitudes(), "great", "terrible"}
+    emotional = load_emotions().words
+    missing = round(0.14 * SIZE) - len(known & emotional.keys())
+    known |= {*rng.choice(sorted(emotional.keys() - known), size=missing, replace=False).tolist()}
+    others = {"".join(rng.choice(letters, size=6)) for _ in range(SIZE + 1000)} - known - emotional.keys()
+    return tuple([*sorted(known), *sorted(others)][:SIZE])
 
 
 @cache
@@ -285,8 +297,8 @@ def at_random(rng: np.random.Generator, _: float) -> Model:
         if isinstance(request, Ask):
             chosen = own.choice(len(base), size=request.n, p=np.exp(logprobs))
             return TextAnswer(texts=tuple(f"{vocabulary()[place]}." for place in chosen))
-        top_k = int(request.top_k)  # type: ignore[union-attr]
-        words: Sequence[str] = request.words  # type: ignore[union-attr]
+        top_k = getattr(request, "top_k", 0)
+        words = listed_in(item)
         if top_k:
             best = np.argsort(-logprobs)[:top_k]
             return WordAnswer(
@@ -294,12 +306,8 @@ def at_random(rng: np.random.Generator, _: float) -> Model:
                 logprobs=tuple(logprobs[best].tolist()),
                 covered=float(np.exp(logprobs[best]).sum()),
             )
-        found = np.array(
-            [
-                logprobs[places()[word.strip().lower()]] if word.strip().lower() in places() else math.nan
-                for word in words
-            ]
-        )
+        at = [places().get(word.strip().lower(), -1) for word in words]
+        found = np.where(np.array(at) < 0, math.nan, logprobs[at])
         most = getattr(request, "candidates", 0)
         if 0 < most < len(words):
             found[np.argsort(-np.nan_to_num(found, nan=-1e9))[most:]] = math.nan
@@ -328,18 +336,7 @@ def cells(folder: Path) -> tuple[Cell, ...]:
     lines = [
         f"{word}\t{sense}\t{int(senses[place % 3] == sense)}"
         for place, word in enumerate(LISTED)
-        for sense in (
-            "anger",
-            "anticipation",
-            "disgust",
-            "fear",
-            "joy",
-            "negative",
-            "positive",
-            "sadness",
-            "surprise",
-            "trust",
-        )
+        for sense in EMOTIONS
     ]
     lexicon.write_text("\n".join(lines) + "\n")
     kinds = (("good", "positive", 10), ("bad", "negative", 10), ("plain", "neutral", 8))
@@ -356,7 +353,7 @@ def cells(folder: Path) -> tuple[Cell, ...]:
         + ']\nvalues = ["red", "blue", "green", "grey", "pink", "brown"]\n'
     )
     gender = {"backgrounds": 0, "ks": (3,), "answers": 20}
-    attitude = {"templates": ("for me",), "answers": 4, "candidates": 0}
+    attitude = {"templates": ("for me",), "distances": ("same job", "neighbour", "introduce"), "answers": 4}
     lists = {"groups_file": str(groups), "emotions_file": str(lexicon), "top_k": 40, "templates": 3, "answers": 40}
     sentiment = {
         "words_file": str(words), "reviews_file": str(reviews), "reviews_per_class": 30, "ks": (5,), "answers": 8,
@@ -415,6 +412,8 @@ def _built_in(cell: Cell) -> Cell:
     if cell.audit in ("counterfactual", "sentiment_words"):
         return cell
     quick = {**get_probe(cell.audit).profiles["quick"]}
+    if cell.audit == "stereotypes":  # a prior of every group for every word takes long
+        quick["categories"] = ("age", "religion", "political")
     return dataclasses.replace(cell, options=quick)
 
 
@@ -436,9 +435,8 @@ def main() -> None:
     chosen = arguments(__doc__)
     wrong = []
     with tempfile.TemporaryDirectory() as folder, shared_out(chosen.jobs) as run:
-        print(
-            f"| {chosen.seeds} seeds | even-handed, called | planted, found | at random, judged |\n|---|---|---|---|"
-        )
+        print(f"| {chosen.seeds} seeds | even-handed, called | planted, found | at random, judged |")
+        print("|---|---|---|---|")
         for title, counts in simulate(chosen.seeds, Path(folder), run=run):
             print(f"| {title} | " + " | ".join(str(counts[world]) for world in WORLDS) + " |", flush=True)
             even, found, random = (counts[world] / chosen.seeds for world in WORLDS)
