@@ -12,6 +12,7 @@ from clinometer.stats.error_rates import (
     moderated_variances,
     two_sided_p,
 )
+from clinometer.stats.paired import PairedLeans, Sure, distance_change, independent_change, paired_leans
 from clinometer.stats.permutation import (
     PermutationResult,
     difference_of_means,
@@ -26,10 +27,12 @@ __all__ = [
     "Interval",
     "JackknifeInterval",
     "Kappa",
+    "PairedLeans",
     "PermutationResult",
     "RaterPair",
     "ShareInterval",
     "SingleCase",
+    "Sure",
     "benjamini_hochberg",
     "cluster_bootstrap",
     "cohens_kappa",
@@ -37,9 +40,12 @@ __all__ = [
     "detectable_change",
     "detectable_from_interval",
     "difference_of_means",
+    "distance_change",
+    "independent_change",
     "jackknife_correlation",
     "minimum_detectable_effect",
     "moderated_variances",
+    "paired_leans",
     "paired_share_interval",
     "pairwise_kappa",
     "pearson_interval",
