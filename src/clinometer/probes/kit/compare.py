@@ -8,7 +8,7 @@ from even-handed, whichever the sign, *better* where it is nearer, by the one ru
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -33,8 +33,8 @@ BETTER: ChangeState = "better"
 NO_CHANGE: ChangeState = "no change found"
 UNTOLD: ChangeState = "cannot tell"
 
-# What a lean is: "signed" may be above or below 0; "distance" is 0 or more, unit by unit; "share" counts units that have
-# something; "measured" is one number with an interval of its own, which no other model's answers touch.
+# What a lean is: "signed" may be above or below 0; "distance" is 0 or more, unit by unit; "share" counts units with
+# a value above one half; "measured" is one number with an interval of its own, which no other model's answers touch.
 Form = Literal["signed", "distance", "share", "measured"]
 
 FEWEST = 5  # shared units of a part
@@ -66,11 +66,49 @@ class Units:
     gate: str = ""  # why nothing follows from this model
     whole: Finding | None = None  # of a "measured" lean
     clusters: tuple[str, ...] = ()  # units that are resampled together
+    counts: tuple[int, ...] = ()  # how often a unit counts in the mean of its part; (): once each
 
     @property
     def title(self) -> str:
         """How a reader finds the measure: the same for every model."""
-        return f"{self.measure}: {self.question}"
+        return f"{self.question} ({self.measure})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """The rows of a table as units × variants."""
+
+    names: tuple[str, ...]
+    variants: tuple[str, ...]
+    values: Floats
+    parts: tuple[str, ...]
+
+
+def cells_of(
+    rows: Iterable[Finding],
+    *,
+    unit: str,
+    variant: str = "",
+    part: str = "",
+    value: Callable[[Finding], float] = lambda row: row.estimate,
+) -> Cells:
+    """Return rows by the labels that name their unit, variant and part; what has no row is missing.
+
+    >>> rows = [Finding(labels={"word": w, "t": t}, estimate=x) for w, t, x in (("a", "1", 3.0), ("b", "2", 4.0))]
+    >>> found = cells_of(rows, unit="word", variant="t")
+    >>> found.names, found.variants, found.values.tolist()
+    (('a', 'b'), ('1', '2'), [[3.0, nan], [nan, 4.0]])
+    """
+    given = list(rows)
+    names = {str(row.labels[unit]): "" for row in given}
+    variants = tuple(dict.fromkeys(str(row.labels[variant]) if variant else "" for row in given)) or ("",)
+    place = {name: at for at, name in enumerate(names)}
+    values = np.full((len(names), len(variants)), np.nan)
+    for row in given:
+        name = str(row.labels[unit])
+        names[name] = str(row.labels[part]) if part else ""
+        values[place[name], variants.index(str(row.labels[variant]) if variant else "")] = value(row)
+    return Cells(names=tuple(names), variants=variants, values=values, parts=tuple(names.values()))
 
 
 def gate_of(findings: Findings, model: str, aspect: str) -> str:
@@ -94,6 +132,7 @@ class Matched:
     second: Floats
     parts: tuple[str, ...]
     clusters: tuple[str, ...]
+    counts: Floats  # (shared units,), how often each counts
     obstacle: str = ""
     ranks: float = math.nan  # Spearman's ρ of the units, where only their order may be compared
 
@@ -105,11 +144,12 @@ def matched(audit: str, before: Sequence[Units], after: Sequence[Units]) -> Iter
         options = [_match(audit, one, other) for one in ours for other in theirs]
         # stable: the first way that a model was asked in comes first
         best = sorted(options, key=_hindrance)
-        taken: set[int] = set()
+        taken: set[str] = set()
         for each in best:
-            if taken and (each.obstacle or {id(each.before), id(each.after)} & taken):
+            names = {f"before {each.before.model}", f"after {each.after.model}"}
+            if taken and (each.obstacle or names & taken):
                 continue
-            taken |= {id(each.before), id(each.after)}
+            taken |= names
             yield each
 
 
@@ -128,8 +168,9 @@ def _match(audit: str, before: Units, after: Units) -> Matched:
     parts = tuple(before.parts[i] for i in at) if before.parts else ("",) * len(names)
     clusters = tuple(before.clusters[i] for i in at) if before.clusters else ()
     found = Matched(
-        before=before, after=after, names=names, first=first, second=second, parts=parts, clusters=clusters
-    )
+        before=before, after=after, names=names, first=first, second=second, parts=parts, clusters=clusters,
+        counts=np.array([before.counts[i] for i in at] if before.counts else [1.0] * len(at)),
+    )  # fmt: skip
     way = comparable(audit, before.asked, after.asked)
     differing = [name for name in before.same if before.same[name] != after.same.get(name, before.same[name])]
     obstacle = ""
@@ -144,12 +185,16 @@ def _match(audit: str, before: Units, after: Units) -> Matched:
     elif before.measure != after.measure:
         obstacle = f"one was measured by {before.measure}, the other by {after.measure}"
     elif differing:
-        obstacle = f"another {differing[0]}: {before.same[differing[0]]}, {after.same[differing[0]]}"
+        obstacle = _other(differing[0], before.same[differing[0]], after.same[differing[0]])
     elif not variants:
         obstacle = "no template was asked of both"
     elif not names:
         obstacle = f"no {before.unit} was asked of both"
     return replace(found, obstacle=obstacle)
+
+
+def _other(name: str, one: str, other: str) -> str:
+    return f"another {name}" + (f" ({one}; {other})" if len(one) + len(other) <= 40 else "")
 
 
 def _mean_of(values: Floats, columns: Sequence[int]) -> Floats:
@@ -182,10 +227,15 @@ def measure_change(match: Matched, *, seed: int = 0) -> PairedLeans:
     counted = [i for i, part in enumerate(match.parts) if part in order]
     if not counted:
         return _nothing()
+    # a mean in which units count several times is the plain mean of values scaled by their counts
+    heavy = np.array([match.counts[i] / _mean_count(match, match.parts[i]) for i in counted])
+    first, second = match.first[counted], match.second[counted]
+    if units.form == "share":
+        first, second = _above_half(first), _above_half(second)
     rng = model_rng(seed, f"{units.model}\0{match.after.model}\0{units.title}")
     return paired_leans(
-        match.first[counted],
-        match.second[counted],
+        first * heavy,
+        second * heavy,
         [order[match.parts[i]] for i in counted],
         list(units.weights.values()),
         signed=units.form == "signed",
@@ -193,6 +243,17 @@ def measure_change(match: Matched, *, seed: int = 0) -> PairedLeans:
         clusters=[match.clusters[i] for i in counted] if match.clusters else None,
         rng=rng,
     )
+
+
+def _mean_count(match: Matched, part: str) -> float:
+    known = ~np.isnan(match.first + match.second)
+    return float(
+        np.mean([match.counts[i] for i, each in enumerate(match.parts) if each == part and known[i]] or [1])
+    )
+
+
+def _above_half(values: Floats) -> Floats:
+    return np.where(np.isnan(values), np.nan, (values > 0.5).astype(np.float64))
 
 
 def _asked_alike(match: Matched) -> bool:
@@ -236,7 +297,7 @@ def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
     settled = match.before.form != "signed" or not found.both.low[0] <= 0 <= found.both.high[0]
     sides = [found.change] if settled else [found.change, found.both]
     reach = [max(float(s.estimate[0] - s.low[0]), float(s.high[0] - s.estimate[0])) for s in sides]
-    if any(map(math.isnan, reach)):
+    if any(map(math.isnan, reach)) or not reach[0] > 0:  # models that answer alike have nothing to detect
         return math.nan
     power = 0.8 if settled else POWER_OF_EACH
     return detectable_from_interval(-max(reach), max(reach), tests=tests, power=power, freedom=freedom)
