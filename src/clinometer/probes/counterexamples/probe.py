@@ -130,7 +130,9 @@ class Counterexamples:
         infos = {model.name: model for model in models}
         for asking in rows.get("asking", ()):
             name, view = str(asking.labels["model"]), str(asking.labels["asked"])
-            model = infos.get(name) or infos[name.removesuffix(" (blank)")]
+            model = infos.get(name) or infos.get(name.removesuffix(" (blank)"))
+            if model is None:
+                continue
             of_words = FILL if "fill" in model.capabilities else NEXT_WORD
             way = {RESCORED: BY_RESCORING, FIRST_WORD: ANSWER, SAID: DRAWN_ANSWERS}.get(view, of_words)
             rests = [row.labels["counted"] for row in rows.get("conclusions", ()) if row.labels["model"] == name]
