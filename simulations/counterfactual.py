@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from clinometer.data import Attribute, Value
 from clinometer.metrics import fairness_interval, fairness_null, individual_interval, pair_null
+from clinometer.metrics.value_means import against_whole
 from clinometer.probes.counterfactual.measures import (
     GROUP,
     INDIVIDUAL,
     AttributeMeasures,
-    against_whole,
     detectable_excess,
     intervals_of,
 )

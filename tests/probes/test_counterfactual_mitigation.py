@@ -11,7 +11,7 @@ from scipy.stats import foldnorm
 
 from clinometer.metrics import paired_change
 from clinometer.probes.counterfactual import measures
-from clinometer.probes.counterfactual.checkpoints.comparisons import checkpoints_of
+from clinometer.probes.kit.before_after import checkpoints_of
 from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
 from clinometer.types import Item, LogLikelihood, LogLikelihoodAnswer, Sample, TextAnswer

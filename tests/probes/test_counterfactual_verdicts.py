@@ -15,15 +15,14 @@ from fake_generator import generator, roles, rows_of, write_attribute
 import clinometer
 from clinometer.data import Attribute, Value
 from clinometer.metrics import fairness_null, pair_null, pairwise_wasserstein, wasserstein1
+from clinometer.metrics.value_means import against_whole, subgroup_differences
 from clinometer.models.fake import FakeModel
 from clinometer.probes.counterfactual import measures
 from clinometer.probes.counterfactual.answers import ModelAnswers, RelevanceCounts, Scores
 from clinometer.probes.counterfactual.measures import (
-    against_whole,
     detectable_excess,
     measure,
     off_topic,
-    subgroup_differences,
 )
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import AskedAttribute

@@ -7,12 +7,12 @@ from fake_generator import rows_of
 from fake_mitigation import BASE, Writer, as_given, checkpoint, concluded
 
 from clinometer.probes.counterfactual import measures
-from clinometer.probes.counterfactual.checkpoints.comparisons import Checkpoint
-from clinometer.probes.counterfactual.checkpoints.words import (
+from clinometer.probes.counterfactual.checkpoints import (
     CheckpointResults,
     checkpoint_headlines,
     overview,
 )
+from clinometer.probes.kit.before_after import Checkpoint
 from clinometer.types import Finding
 
 LEAN = {"red": 0.9, "blue": 0.1}

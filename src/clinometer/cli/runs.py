@@ -19,6 +19,7 @@ from clinometer.cli.arguments import (
     MaxTokensOption,
     QuietOption,
     RunArgument,
+    RunOrBundle,
     TrustOption,
 )
 from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
@@ -91,8 +92,8 @@ def resume(
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
-def verify(run: RunArgument) -> None:
-    """Check a run's checksums and recompute its findings; needs no model."""
+def verify(run: RunOrBundle) -> None:
+    """Check the checksums of a run or bundle and recompute its findings; needs no model."""
     from clinometer.workflows import VerifyRequest, run_verify
 
     result = run_verify(VerifyRequest(run=_opened(run)))
@@ -109,7 +110,7 @@ def verify(run: RunArgument) -> None:
 
 
 def report(
-    run: RunArgument,
+    run: RunOrBundle,
     figures: Annotated[
         Path | None,
         typer.Option(help="Also save every figure as PNG and SVG into this folder.", show_default=False),
@@ -119,7 +120,7 @@ def report(
     fail_on: FailOnOption = "",
     allow_cannot_tell: AllowOption = False,
 ) -> None:
-    """Write the report of a run again; needs no model."""
+    """Write the report of a run again, or that of a bundle beside it; needs no model."""
     outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
     from clinometer.results import Run
     from clinometer.workflows import report_run
@@ -147,9 +148,9 @@ def _places(given: list[str]) -> dict[str, str]:
 
 
 def _opened(run: Path) -> RunFolder:
-    """Open a run, and clear what a killed command left half-written in it."""
-    from clinometer.store import RunFolder
+    """Open a run or bundle, and clear what a killed command left half-written in it."""
+    from clinometer.store import open_any
 
-    folder = RunFolder.open(run)
+    folder = open_any(run)
     folder.clear_leftovers()
     return folder

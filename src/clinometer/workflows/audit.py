@@ -134,6 +134,7 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     """Complete a run and write its report: what is recorded and intact is kept, the rest is asked."""
     progress = progress or Silent()
     run = request.run
+    run.refuse_bundle()
     run.require_documents()
     spec = with_places(spec_of(run), run.path, given=request.places)
     probes = probes_of(spec, given=request.probes)

@@ -18,7 +18,7 @@ from clinometer.data import (
     read_sentences,
     read_verbalizer,
 )
-from clinometer.probes.kit.options import Count, Draws, Listed
+from clinometer.probes.kit.audits import Count, Draws, Listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,8 @@ from itertools import product
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterexamples.captions import CAPTIONS, figures
+from clinometer.probes.counterexamples.answers import FIRST_WORD, RESCORED, SAID, views
+from clinometer.probes.counterexamples.figures import CAPTIONS, figures
 from clinometer.probes.counterexamples.measures import WHOLE, measure
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.questions import (
@@ -20,7 +21,6 @@ from clinometer.probes.counterexamples.questions import (
     stages,
 )
 from clinometer.probes.counterexamples.tables import PREFERENCE, STEREOTYPE, mitigation_rows, model_rows
-from clinometer.probes.counterexamples.ways import FIRST_WORD, RESCORED, SAID, views
 from clinometer.probes.counterexamples.words import headlines, mitigation_headlines, notices, verdicts
 from clinometer.probes.kit import tables_of
 from clinometer.probes.kit.asking import ANSWER, FILL, NEXT_WORD

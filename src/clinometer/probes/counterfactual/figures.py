@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from clinometer.probes.counterfactual.answers import FEWEST_RATED
-from clinometer.probes.counterfactual.checkpoints.comparisons import DIGITS, METHODS, RATIO, SIMILAR_PERCENT
+from clinometer.probes.counterfactual.checkpoints import DIGITS, RATIO, SIMILAR_PERCENT
 from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES, WORST_DRAWS
 from clinometer.probes.counterfactual.questions import PERPLEXITY, SAMPLES, AskedAttribute
 from clinometer.probes.counterfactual.tables import (
@@ -18,6 +18,7 @@ from clinometer.probes.counterfactual.tables import (
     WORDS,
 )
 from clinometer.probes.kit import Caption
+from clinometer.probes.kit.before_after import METHODS
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.types import Figure
 

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from clinometer.data import load_card
+from clinometer.probes.counterfactual import checkpoints as tuned
 from clinometer.probes.counterfactual import tables, words
 from clinometer.probes.counterfactual.answers import ModelAnswers, name_of, read_answers, refusals_of
-from clinometer.probes.counterfactual.checkpoints import comparisons
-from clinometer.probes.counterfactual.checkpoints.words import (
-    CheckpointResults,
-    checkpoint_headlines,
-    results_of,
-)
 from clinometer.probes.counterfactual.figures import CAPTIONS, figures
-from clinometer.probes.counterfactual.measures import GROUP, INDIVIDUAL, AttributeMeasures, measure
+from clinometer.probes.counterfactual.measures import (
+    GROUP,
+    INDIVIDUAL,
+    AttributeMeasures,
+    is_classifier,
+    measure,
+    measure_scores,
+)
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
     SAMPLES,
@@ -30,15 +32,10 @@ from clinometer.probes.counterfactual.questions import (
     stages,
     ways_of,
 )
-from clinometer.probes.counterfactual.scored import (
-    classifier_notices,
-    is_classifier,
-    measure_scores,
-    said_of_scores,
-)
 from clinometer.probes.counterfactual.tables import EXCESS
 from clinometer.probes.kit import tables_of
 from clinometer.probes.kit.asking import CONTINUED, LABEL, SAMPLED
+from clinometer.probes.kit.before_after import checkpoints_of
 from clinometer.probes.kit.compare import Units, cells_of, gate_of
 from clinometer.probes.kit.refusals import refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
@@ -104,31 +101,29 @@ class Counterfactual:
         attributes = asked_attributes(options, seed=plans[0].seed)
         found = _Collected(options)
         found.notices += words.general_notices(writers, attributes) if writers else ()
-        found.notices += classifier_notices([plan.model for plan in classifiers])
+        found.notices += words.classifier_notices([plan.model for plan in classifiers])
         for plan in classifiers:
             found.add_scores(plan, records)
         asked = [(plan, way) for plan in writers for way in ways_of(plan)]
         models = [_named(plan, way) for plan, way in asked]
         answers = [read_answers(plan, records, way) for plan, way in asked]
-        checkpoints = comparisons.checkpoints_of(models)
+        checkpoints = checkpoints_of(models)
         for number, each in enumerate(answers):
             found.add_texts(each, is_checkpoint=any(checkpoint.model == number for checkpoint in checkpoints))
         for plan, way in asked:
             if "sample" not in plan.model.capabilities:
                 found.add_refusals(plan, records, way)
-        results: list[CheckpointResults] = []
+        results: list[tuned.CheckpointResults] = []
         for checkpoint in checkpoints:
-            compared = list(comparisons.compare(checkpoint, answers))
-            changes, costs = comparisons.change_rows(compared), list(comparisons.cost_rows(checkpoint, answers))
-            found.add(change=changes, reduction=comparisons.reduction_rows(compared), costs=costs)
-            for of in checkpoint.shown_for(attributes):
-                results.append(results_of(checkpoint, of, compared, changes, costs))
+            compared = list(tuned.compare(checkpoint, answers))
+            changes, costs = tuned.change_rows(compared), list(tuned.cost_rows(checkpoint, answers))
+            found.add(change=changes, reduction=tuned.reduction_rows(compared), costs=costs)
+            for of in tuned.shown_for(checkpoint, attributes):
+                results.append(tuned.results_of(checkpoint, of, compared, changes, costs))
         rows = found.rows
-        found.add(mitigation=comparisons.mitigation_rows(models, checkpoints, attributes, rows))
-        found.add(
-            weights=comparisons.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options)
-        )
-        found.notices += comparisons.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
+        found.add(mitigation=tuned.mitigation_rows(models, checkpoints, attributes, rows))
+        found.add(weights=tuned.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
+        found.notices += words.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
         found.notices += words.human_notices(options, answers)
         present = frozenset(name for name, of_table in rows.items() if of_table)
         return Findings(
@@ -142,7 +137,7 @@ class Counterfactual:
                 evidence=SAMPLES if writers else SCORED,
             ),
             notices=tuple(found.notices),
-            headlines=(*found.headlines, *checkpoint_headlines(results)),
+            headlines=(*found.headlines, *tuned.checkpoint_headlines(results)),
             verdicts=tuple(found.verdicts),
         )
 
@@ -246,7 +241,7 @@ class _Collected:
         """Add what a classifier makes of the templates."""
         measured = measure_scores(plan, records)
         fairness = tables.fairness_rows(measured)
-        found = words.verdicts_of(measured, fairness, said=said_of_scores)
+        found = words.verdicts_of(measured, fairness, said=words.said_of_scores)
         self.add(fairness=fairness)
         for one in measured:
             self._add_distances(one, every_pair=True)

@@ -14,6 +14,7 @@ from clinometer.probes.kit import (
     Said,
     certainty,
     conclude,
+    info,
     percent,
     select,
     signed,
@@ -223,4 +224,4 @@ def table_2_notice(measures: ModelMeasures, rows: Sequence[Finding]) -> Iterator
         f"{measures.model}: in the paper's Table 2 the shares add up to {percent(lowest, 0)} to "
         f"{percent(highest, 0)} of the words. Here, on average over K, {called} of {rows[0].n}: {judged}."
     )
-    yield Notice(level="info", text=text)
+    yield info(text)

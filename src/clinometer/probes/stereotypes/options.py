@@ -23,7 +23,7 @@ from clinometer.data.stereotypes_data import (
     read_templates,
 )
 from clinometer.errors import nearest
-from clinometer.probes.kit.options import Draws, wrong_option
+from clinometer.probes.kit.audits import Draws, wrong_option
 from clinometer.types import ModelInfo
 
 UpTo1000 = Annotated[int, Field(ge=1, le=1000)]
