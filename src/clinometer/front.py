@@ -242,7 +242,8 @@ def compare(
 ) -> Comparison:
     """Compare models: of two runs or more, or those of one run; needs no model.
 
-    A run is a folder or an object; "RUN::MODEL" names one model of a run. The first, or `base`, is *before*. Models
+    A run is a folder or an object; "RUN::MODEL" names one model of a run. The first, or `base`, is *before*.
+    Models
     are paired by name, on the units that both were asked about. `probes` are audits that are not registered.
     """
     from clinometer.workflows.compare import CompareRequest, run_compare

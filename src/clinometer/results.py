@@ -308,9 +308,19 @@ class Comparison(Mapping[str, Table]):
 
     def write_page(self, path: str | Path) -> Path:
         """Write the comparison as one HTML page and return where it is."""
-        from clinometer.report.comparison import write_comparison
+        from clinometer.report.comparison import ComparisonPage, write_comparison
 
-        return write_comparison(self, Path(path))
+        page = ComparisonPage(
+            models=self.models,
+            pairs=self.pairs,
+            verdicts=self.verdicts,
+            leans=self.leans,
+            tables=self.tables,
+            audits=self.audits,
+            notes=self.notes,
+            sources=self.sources,
+        )
+        return write_comparison(page, Path(path))
 
     def __getitem__(self, name: str) -> Table:
         if name not in self._tables:

@@ -2,7 +2,13 @@
 
 from clinometer.stats.agreement import Kappa, RaterPair, cohens_kappa, pairwise_kappa
 from clinometer.stats.bootstrap import Interval, cluster_bootstrap
-from clinometer.stats.correlation import Correlation, JackknifeInterval, jackknife_correlation, pearson_interval
+from clinometer.stats.correlation import (
+    Correlation,
+    JackknifeInterval,
+    jackknife_correlation,
+    pearson_interval,
+    rank_correlation,
+)
 from clinometer.stats.error_rates import (
     benjamini_hochberg,
     critical_value,
@@ -12,7 +18,15 @@ from clinometer.stats.error_rates import (
     moderated_variances,
     two_sided_p,
 )
-from clinometer.stats.paired import PairedLeans, Sure, distance_change, independent_change, paired_leans
+from clinometer.stats.letters import letters_of
+from clinometer.stats.paired import (
+    PairedLeans,
+    Sure,
+    distance_change,
+    independent_change,
+    mean_leans,
+    paired_leans,
+)
 from clinometer.stats.permutation import (
     PermutationResult,
     difference_of_means,
@@ -43,6 +57,8 @@ __all__ = [
     "distance_change",
     "independent_change",
     "jackknife_correlation",
+    "letters_of",
+    "mean_leans",
     "minimum_detectable_effect",
     "moderated_variances",
     "paired_leans",
@@ -50,6 +66,7 @@ __all__ = [
     "pairwise_kappa",
     "pearson_interval",
     "permutation_test",
+    "rank_correlation",
     "share_interval",
     "share_p",
     "sign_flip_test",

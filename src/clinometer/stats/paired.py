@@ -122,6 +122,35 @@ def paired_leans(
     )
 
 
+def mean_leans(
+    values: ArrayLike,
+    parts: Sequence[int],
+    weights: Sequence[float],
+    *,
+    rng: np.random.Generator,
+    draws: int = 1999,
+) -> Sure:
+    """Return weighted sums of the means of one or two parts, column by column, as `paired_leans` has them.
+
+    >>> found = mean_leans([[1.0], [3.0], [0.0], [2.0]], [0, 0, 1, 1], [1.0, -1.0], rng=np.random.default_rng(0))
+    >>> found.estimate.tolist(), found.low.tolist()  # two units are too few
+    ([1.0], [nan])
+    """
+    columns = as_columns(values)
+    sides = [np.asarray(parts) == part for part in range(len(weights))]
+    if not all(side.any() for side in sides):
+        nothing = np.full(columns.shape[1], np.nan)
+        return Sure(estimate=nothing, low=nothing, high=nothing, p=nothing)
+    turned = [weight * columns[side] for weight, side in zip(weights, sides, strict=True)]
+    if len(turned) == 1:
+        found = _one_part(turned[0], None, rng=rng, draws=draws)
+    else:
+        found = _two_parts(*turned, rng=rng, draws=draws)
+    enough = np.all([(~np.isnan(side)).sum(axis=0) >= FEWEST_UNITS for side in turned], axis=0)
+    nan = np.where(enough, 0.0, np.nan)
+    return Sure(estimate=found.estimate, low=found.low + nan, high=found.high + nan, p=found.p + nan)
+
+
 def distance_change(change: Sure, both: Sure) -> Sure:
     """Return |after| − |before| from after − before and after + before.
 

@@ -15,12 +15,11 @@ from clinometer.errors import ClinometerError, InputError, nearest
 from clinometer.limits import TEXT, read_limited
 from clinometer.probes import PROBES
 from clinometer.probes.kit.before_after import pairs_of
-from clinometer.probes.kit.compare import Change, Units, compare_models, most_changed
+from clinometer.probes.kit.compare import Change, Units, compare_models, most_changed, places_of
 from clinometer.probes.protocol import Probe
 from clinometer.results import Comparison
-from clinometer.store import RunFolder
+from clinometer.store import RunFolder, open_any
 from clinometer.types import ChangeVerdict, Finding, Findings, FindingTable, ModelInfo, Verdict
-from clinometer.workflows.leaderboard import Standing, standings_of
 from clinometer.workflows.plans import conclude, other_questions, plans_of, probe_options, spec_of
 
 MANY = 5  # models from which a page is a table of all, and not of pairs with the first
@@ -31,8 +30,8 @@ IN_ONE = "::"  # RUN::MODEL names one model of a run
 class CompareRequest:
     """Runs (or bundles) to compare, and which is before: the first, or the one that `base` names.
 
-    Of one run its models are compared. `RUN::MODEL` is one model of a run. `base` is one of the sources, or the name
-    of a model. `probes` are audits that are neither built in nor installed.
+    Of one run its models are compared. `RUN::MODEL` is one model of a run. `base` is one of the sources, or the
+    name of a model. `probes` are audits that are neither built in nor installed.
     """
 
     sources: tuple[str | Path | RunFolder, ...]
@@ -80,7 +79,7 @@ def run_compare(request: CompareRequest) -> Comparison:
     known = {**{name: PROBES[name] for name in PROBES}, **{probe.name: probe for probe in request.probes}}
     sources = _sources(request, known)
     sides = _sides(sources)
-    many = len(sides) >= MANY
+    many = len(sides) >= MANY and len(sources) != 2
     pairs = _pairs(sides, sources, base=request.base) if not many or request.base else []
     audits = {name: known[name] for name in known if any(name in source.findings for source in sources)}
     units = {(id(side), name): side.units(name, probe) for side in sides for name, probe in audits.items()}
@@ -99,11 +98,9 @@ def run_compare(request: CompareRequest) -> Comparison:
         notes += _unpaired(before, after, audits, of_audits)
     notes += _alone(sides, pairs) if pairs else ()
     standings = [
-        standing
+        row
         for name in audits
-        for standing in standings_of(
-            name, {side.label: units[id(side), name] for side in sides}, seed=request.seed
-        )
+        for row in _standings(name, {side.label: units[id(side), name] for side in sides}, seed=request.seed)
     ]
     return Comparison(
         models=tuple(side.label for side in sides),
@@ -113,7 +110,7 @@ def run_compare(request: CompareRequest) -> Comparison:
         tables=tuple(_tables(changes, shared, standings, _similarity(sides, audits))),
         audits={name: probe.title for name, probe in audits.items()},
         notes=tuple(dict.fromkeys(notes)),
-        sources=tuple(str(source.run.path) for source in sources),
+        sources=tuple(source.name for source in sources),
     )
 
 
@@ -148,9 +145,7 @@ def _split(given: str | Path) -> tuple[Path, str]:
 
 def open_source(place: Path) -> RunFolder:
     """Open a run folder, or a bundle of one: the one place that knows what a source may be."""
-    if place.is_file():
-        raise InputError(f"{place} is a file; expected a run folder")
-    return RunFolder.open(place)
+    return open_any(place)
 
 
 def _findings(run: RunFolder, known: Mapping[str, Probe]) -> dict[str, Findings]:
@@ -340,70 +335,81 @@ def _similarity(sides: Sequence[Side], audits: Mapping[str, Probe]) -> list[Find
     return rows
 
 
+def _standings(audit: str, units: Mapping[str, Sequence[Units]], *, seed: int) -> Iterator[Finding]:
+    """Yield every model on each question of an audit that at least two were asked."""
+    for question in dict.fromkeys(each.question for given in units.values() for each in given):
+        asked = {}
+        for model, given in units.items():
+            mine = [each for each in given if each.question == question]
+            if mine:
+                asked[model] = next((each for each in mine if not each.gate), mine[0])
+        if len(asked) < 2:
+            continue
+        for place in places_of(audit, asked, seed=seed):
+            labels: dict[str, str | int | float] = {
+                "audit": audit,
+                "measure": place.units.title,
+                "model": place.model,
+                "group": " ".join(place.letters),
+                "asked": place.units.asked,
+                "reason": place.units.gate,
+            }
+            yield Finding(
+                labels=labels, estimate=place.lean, low=place.low, high=place.high, n=len(place.units.names)
+            )
+
+
 def _tables(
     changes: Sequence[Change],
     shared: Sequence[Finding],
-    standings: Sequence[Standing],
+    standings: Sequence[Finding],
     similar: Sequence[Finding],
 ) -> Iterator[FindingTable]:
-    yield FindingTable(
-        name="changes",
-        title="What changed",
-        caption=(
-            "How much farther from even-handed the second model is (|lean after| − |lean before|), over the units that "
-            "both were asked about. Intervals: 95 %, from paired differences and sums of the same units. q: "
-            "Benjamini–Hochberg over all measures of a pair. detectable: the smallest change that would be found four "
-            "times in five. change: of the lean with its sign. n: shared units."
-        ),
-        rows=tuple(_change_row(change.verdict) for change in changes),
-    )
-    yield FindingTable(
-        name="units",
-        title="Where they differ most",
-        caption=(
-            "Words, groups, occupations, conditions or templates, those that differ most first: value after minus value "
-            "before. Nothing is tested here."
-        ),
-        rows=tuple(row for change in changes for row in _unit_rows(change)),
-    )
-    yield FindingTable(
-        name="ranks",
-        title="Order of units, where only that compares",
-        caption="Spearman's ρ over shared units of two models that were asked in ways whose values do not compare.",
-        rows=tuple(
-            Finding(
-                labels={name: getattr(change.verdict, name) for name in ("audit", "measure", "before", "after")},
-                estimate=change.match.ranks,
-                n=len(change.match.names),
-            )
-            for change in changes
-            if not math.isnan(change.match.ranks)
-        ),
-    )
-    yield FindingTable(
-        name="shared",
-        title="What both were asked",
-        caption="How many units both models share, of how many each was asked about, with which templates and how.",
-        rows=tuple(shared),
-    )
-    yield FindingTable(
-        name="similarity",
-        title="How alike models see groups (ρ)",
-        caption=(
-            "Representational similarity of the groups' emotion profiles (stereotypes audit): 1 is the same relations "
-            "between groups, 0 none in common. Over the groups that all of these models have; n: groups."
-        ),
-        rows=tuple(similar),
-    )
-    yield FindingTable(
-        name="standings",
-        title="Every model, and which cannot be told apart",
-        caption=(
-            "The lean of every model. Models that share a letter cannot be told apart by paired tests (q over all pairs "
-            "of a measure). Only models that were asked in comparable ways have letters of one kind."
-        ),
-        rows=tuple(row for standing in standings for row in standing.rows()),
-    )
+    for name, title, rows in (
+        ("changes", "What changed", tuple(_change_row(change.verdict) for change in changes)),
+        ("units", "Where they differ most", tuple(row for change in changes for row in _unit_rows(change))),
+        ("ranks", "Order of units, where only that compares", tuple(_rank_rows(changes))),
+        ("shared", "What both were asked", tuple(shared)),
+        ("similarity", "How alike models see groups (ρ)", tuple(similar)),
+        ("standings", "Every model, and which cannot be told apart", tuple(standings)),
+    ):
+        yield FindingTable(name=name, title=title, caption=_CAPTIONS[name], rows=rows)
+
+
+_CAPTIONS = {
+    "changes": (
+        "How much farther from even-handed the second model is (|lean after| − |lean before|), over the "
+        "units that both were asked about. Intervals: 95 %, from paired differences and sums of the same "
+        "units. q: Benjamini–Hochberg over all measures of a pair. detectable: the smallest change that "
+        "would be found four times in five. change: of the lean with its sign. n: shared units."
+    ),
+    "units": (
+        "Words, groups, occupations, conditions or templates, those that differ most first: value after "
+        "minus value before. Nothing is tested here."
+    ),
+    "ranks": "Spearman's ρ over shared units of two models that were asked in ways whose values do not compare.",
+    "shared": (
+        "How many units both models share (estimate), of how many each was asked about, with which "
+        "templates and how."
+    ),
+    "similarity": (
+        "Representational similarity of the groups' emotion profiles (stereotypes audit): 1 is the same "
+        "relations between groups, 0 none in common. Over the groups that all of these models have; n: "
+        "groups."
+    ),
+    "standings": (
+        "The lean of every model. Models that share a letter cannot be told apart by paired tests (q over "
+        "all pairs of a measure). Only models that were asked in comparable ways have letters of one kind."
+    ),
+}
+
+
+def _rank_rows(changes: Sequence[Change]) -> Iterator[Finding]:
+    for change in changes:
+        if not math.isnan(change.match.ranks):
+            names = ("audit", "measure", "before", "after")
+            labels = {name: getattr(change.verdict, name) for name in names}
+            yield Finding(labels=labels, estimate=change.match.ranks, n=len(change.match.names))
 
 
 def _change_row(verdict: ChangeVerdict) -> Finding:

@@ -26,7 +26,8 @@ from clinometer.probes.kit import tables_of
 from clinometer.probes.kit.asking import ANSWER, FILL, NEXT_WORD
 from clinometer.probes.kit.asking import DRAWN as DRAWN_ANSWERS
 from clinometer.probes.kit.asking import RESCORED as BY_RESCORING
-from clinometer.probes.kit.compare import Cells, Units, cells_of, gate_of
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import Cells, cells_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS_CAPTION
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage

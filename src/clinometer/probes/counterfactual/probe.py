@@ -36,7 +36,8 @@ from clinometer.probes.counterfactual.tables import EXCESS
 from clinometer.probes.kit import tables_of
 from clinometer.probes.kit.asking import CONTINUED, LABEL, SAMPLED
 from clinometer.probes.kit.before_after import checkpoints_of
-from clinometer.probes.kit.compare import Units, cells_of, gate_of
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.kit.refusals import refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.types import Finding, Findings, Item, ModelInfo, Notice, Profile, Verdict
@@ -148,7 +149,7 @@ class Counterfactual:
     })  # fmt: skip
 
     def compared(self, findings: Findings, models: Sequence[ModelInfo]) -> Iterator[Units]:
-        """Yield the excess of I.F. and G.F. of each attribute and scorer; by templates, then by pairs of values."""
+        """Yield the excess of I.F. and G.F. of each attribute and scorer; by template, then by pair."""
         rows = {table.name: table.rows for table in findings.tables}
         for row, model in product(rows.get("fairness", ()), models):
             labels = row.labels

@@ -1,43 +1,41 @@
 """Comparing two models: what is paired, by which rule one is called worse, and in which words.
 
-An audit says which of its tables hold the units of its primary measures (`Probe.compared`, optional). Two models are
-compared on the units that both have, if the table of ways of asking allows it. A model is *worse* where it is farther
+An audit says which of its tables hold the units of its primary measures (`Probe.compared`, optional). Two models
+are compared on the units that both have, if the table of ways of asking allows it. A model is *worse* where it is
+farther
 from even-handed, whichever the sign, *better* where it is nearer, by the one rule that every audit concludes by.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from clinometer.probes.kit.asking import NOT, VALUES, comparable
 from clinometer.probes.kit.numbers import Floats, model_rng, with_q
-from clinometer.probes.kit.verdicts import CANNOT_TELL, LEAN, is_found, state_of
+from clinometer.probes.kit.verdicts import CANNOT_TELL, NO_CHANGE, UNTOLD, WORSE, change_state, is_found
 from clinometer.stats import (
     PairedLeans,
     Sure,
     detectable_change,
     detectable_from_interval,
     independent_change,
+    letters_of,
+    mean_leans,
     paired_leans,
+    rank_correlation,
 )
 from clinometer.types import ChangeState, ChangeVerdict, Finding, Findings, Verdict
 
-WORSE: ChangeState = "worse"
-BETTER: ChangeState = "better"
-NO_CHANGE: ChangeState = "no change found"
-UNTOLD: ChangeState = "cannot tell"
-
-# What a lean is: "signed" may be above or below 0; "distance" is 0 or more, unit by unit; "share" counts units with
-# a value above one half; "measured" is one number with an interval of its own, which no other model's answers touch.
+# What a lean is: "signed" may be above or below 0; "distance" is 0 or more, unit by unit; "share" counts units
+# with a value above one half; "measured" is one number with an interval of its own, which no other model's answers
+# touch.
 Form = Literal["signed", "distance", "share", "measured"]
 
-FEWEST = 5  # shared units of a part
 POWER_OF_EACH = 0.9  # of two tests that must both succeed, so that both do four times in five
 
 
@@ -45,8 +43,8 @@ POWER_OF_EACH = 0.9  # of two tests that must both succeed, so that both do four
 class Units:
     """What one model gives on one question of an audit, unit by unit.
 
-    The lean is the weighted sum of the means of the parts. `values` has a column for each variant (a template): two
-    models are compared on the variants that both have.
+    The lean is the weighted sum of the means of the parts. `values` has a column for each variant (a template):
+    two models are compared on the variants that both have.
     """
 
     model: str  # as the tables name it: "m", or "m (blank)"
@@ -72,43 +70,6 @@ class Units:
     def title(self) -> str:
         """How a reader finds the measure: the same for every model."""
         return f"{self.question} ({self.measure})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
-    """The rows of a table as units × variants."""
-
-    names: tuple[str, ...]
-    variants: tuple[str, ...]
-    values: Floats
-    parts: tuple[str, ...]
-
-
-def cells_of(
-    rows: Iterable[Finding],
-    *,
-    unit: str,
-    variant: str = "",
-    part: str = "",
-    value: Callable[[Finding], float] = lambda row: row.estimate,
-) -> Cells:
-    """Return rows by the labels that name their unit, variant and part; what has no row is missing.
-
-    >>> rows = [Finding(labels={"word": w, "t": t}, estimate=x) for w, t, x in (("a", "1", 3.0), ("b", "2", 4.0))]
-    >>> found = cells_of(rows, unit="word", variant="t")
-    >>> found.names, found.variants, found.values.tolist()
-    (('a', 'b'), ('1', '2'), [[3.0, nan], [nan, 4.0]])
-    """
-    given = list(rows)
-    names = {str(row.labels[unit]): "" for row in given}
-    variants = tuple(dict.fromkeys(str(row.labels[variant]) if variant else "" for row in given)) or ("",)
-    place = {name: at for at, name in enumerate(names)}
-    values = np.full((len(names), len(variants)), np.nan)
-    for row in given:
-        name = str(row.labels[unit])
-        names[name] = str(row.labels[part]) if part else ""
-        values[place[name], variants.index(str(row.labels[variant]) if variant else "")] = value(row)
-    return Cells(names=tuple(names), variants=variants, values=values, parts=tuple(names.values()))
 
 
 def gate_of(findings: Findings, model: str, aspect: str) -> str:
@@ -138,7 +99,7 @@ class Matched:
 
 
 def matched(audit: str, before: Sequence[Units], after: Sequence[Units]) -> Iterator[Matched]:
-    """Pair the questions of two models; one that was asked in several ways is paired by the most comparable one."""
+    """Pair the questions of two models; of several ways of asking, the most comparable are paired."""
     for question in dict.fromkeys(each.question for each in before):
         ours, theirs = ([each for each in side if each.question == question] for side in (before, after))
         options = [_match(audit, one, other) for one in ours for other in theirs]
@@ -177,7 +138,7 @@ def _match(audit: str, before: Units, after: Units) -> Matched:
     if way.how != VALUES:
         only = "" if way.how == NOT else "; only the order may be compared"
         obstacle = f"one was asked by {before.asked}, the other by {after.asked}{only}"
-        ranks = math.nan if way.how == NOT else _spearman(first, second)
+        ranks = math.nan if way.how == NOT else rank_correlation(first, second)
         return replace(found, obstacle=obstacle, ranks=ranks)
     if before.gate or after.gate:
         which = before if before.gate else after
@@ -203,13 +164,6 @@ def _mean_of(values: Floats, columns: Sequence[int]) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean: Floats = np.where(present, chosen, 0.0).sum(axis=1) / present.sum(axis=1)
     return mean
-
-
-def _spearman(first: Floats, second: Floats) -> float:
-    known = ~np.isnan(first) & ~np.isnan(second)
-    if known.sum() < FEWEST or not np.ptp(first[known]) or not np.ptp(second[known]):
-        return math.nan
-    return float(spearmanr(first[known], second[known]).statistic)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -284,8 +238,8 @@ def _nothing() -> PairedLeans:
 def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
     """Return the smallest change of the distance that is found four times in five, among so many tests.
 
-    Where the lean before is not sure to have a sign, the change and the sum must both be found, and the less sure of
-    the two decides.
+    Where the lean before is not sure to have a sign, the change and the sum must both be found, and the less sure
+    of the two decides.
     """
     if match.before.form == "share":
         first, second = match.first > 0.5, match.second > 0.5
@@ -410,23 +364,6 @@ def conclude_change(
     )
 
 
-def change_state(row: Finding, *, obstacle: str = "") -> ChangeState:
-    """Return what follows from the change of a distance from even-handed: above 0 it has grown.
-
-    >>> row = Finding(labels={}, estimate=0.2, low=0.1, high=0.3, q=0.01)
-    >>> change_state(row), change_state(replace(row, estimate=-0.2, low=-0.3, high=-0.1))
-    ('worse', 'better')
-    >>> change_state(replace(row, q=0.2)), change_state(row, obstacle="asked otherwise")
-    ('no change found', 'cannot tell')
-    """
-    state = state_of(row, gate=obstacle)
-    if state == CANNOT_TELL:
-        return UNTOLD
-    if state != LEAN:
-        return NO_CHANGE
-    return WORSE if row.estimate > 0 else BETTER
-
-
 def _sentence(
     state: ChangeState,
     signed: Finding,
@@ -460,6 +397,104 @@ def most_changed(change: Change, *, most: int = 0) -> Iterator[tuple[str, str, f
         yield match.names[i], match.parts[i], float(match.first[i]), float(match.second[i])
 
 
-def every_question(changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the measures of some changes, each once."""
-    return tuple(dict.fromkeys(each.verdict.measure for each in changes))
+# ---------------------------------------------------------------------------------------------------------
+# Many models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One model on one measure, with the letters that it shares with those it cannot be told from."""
+
+    model: str
+    units: Units
+    lean: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    letters: tuple[str, ...] = ()  # none: it cannot be judged
+
+
+def places_of(audit: str, asked: Mapping[str, Units], *, seed: int = 0) -> list[Place]:
+    """Return all models on one question, nearest to even-handed first; letters only tell of comparable models.
+
+    Every two models are compared by the rule of `compare_models`, on the units that both have; q over all pairs.
+    """
+    sets: list[dict[str, Units]] = []
+    for model, each in asked.items():
+        for known in sets:
+            if not _match(audit, next(iter(known.values())), replace(each, gate="")).obstacle:
+                known[model] = each
+                break
+        else:
+            sets.append({model: each})
+    places: list[Place] = []
+    for number, known in enumerate(sets):
+        judged = {model: each for model, each in known.items() if not each.gate and each.names}
+        placed = _placed(judged, seed=seed) if judged else []
+        # letters of another set mean something else
+        places += [replace(each, letters=tuple(f"{x}{'′' * number}" for x in each.letters)) for each in placed]
+        places += [Place(model=model, units=each) for model, each in known.items() if model not in judged]
+    return places
+
+
+def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
+    given = list(judged.values())
+    pairs = [(i, j) for i in range(len(given)) for j in range(i + 1, len(given))]
+    one, other = ([pair[at] for pair in pairs] for at in (0, 1))
+    form, weights = given[0].form, list(given[0].weights.values())
+    if form == "measured":
+        rows = [each.whole or Finding(labels={}, estimate=math.nan) for each in given]
+        leans = Sure(
+            **{name: np.array([getattr(row, name) for row in rows]) for name in ("estimate", "low", "high", "p")}
+        )
+        sides = [
+            Sure(estimate=leans.estimate[at], low=leans.low[at], high=leans.high[at], p=leans.p[at])
+            for at in (one, other)
+        ]
+        found = independent_change(*sides) if pairs else leans
+    else:
+        values, parts = _together(given)
+        leans = mean_leans(values, parts, weights, rng=model_rng(seed, "leans"))
+        found = leans
+        if pairs:
+            rng = model_rng(seed, "pairs")
+            forms = {"signed": form == "signed", "shares": form == "share"}
+            found = paired_leans(
+                values[:, one], values[:, other], parts, weights, rng=rng, draws=1999, **forms
+            ).distance
+    numbers = [getattr(found, name).tolist() for name in ("estimate", "low", "high", "p")]
+    rows = with_q(
+        Finding(labels={}, estimate=e, low=low, high=high, p=p) for e, low, high, p in zip(*numbers, strict=True)
+    )
+    apart = {pair: is_found(row) for pair, row in zip(pairs, rows, strict=False)}
+    distance = [abs(lean) if form == "signed" else lean for lean in leans.estimate.tolist()]
+    order = sorted(range(len(given)), key=lambda i: math.inf if math.isnan(distance[i]) else distance[i])
+    letters = letters_of([[apart.get((min(i, j), max(i, j)), False) for j in order] for i in order])
+    names = list(judged)
+    return [
+        Place(
+            model=names[i],
+            units=given[i],
+            lean=float(leans.estimate[i]),
+            low=float(leans.low[i]),
+            high=float(leans.high[i]),
+            letters=letters[at] if not math.isnan(leans.estimate[i]) else (),
+        )
+        for at, i in enumerate(order)
+    ]
+
+
+def _together(given: Sequence[Units]) -> tuple[Floats, list[int]]:
+    """Return values (units × models) over the units that any model has, and the part of each unit."""
+    part_of: dict[str, str] = {}
+    for each in given:
+        part_of |= dict(zip(each.names, each.parts or ("",) * len(each.names), strict=True))
+    order = {part: number for number, part in enumerate(given[0].weights)}
+    place = {name: at for at, name in enumerate(name for name in part_of if part_of[name] in order)}
+    values = np.full((len(place), len(given)), np.nan)
+    for column, each in enumerate(given):
+        means = _mean_of(each.values, range(len(each.variants)))
+        means = _above_half(means) if each.form == "share" else means
+        for name, value in zip(each.names, means.tolist(), strict=True):
+            if name in place:
+                values[place[name], column] = value
+    return values, [order[part_of[name]] for name in place]

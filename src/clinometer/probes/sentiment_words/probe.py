@@ -12,7 +12,8 @@ from clinometer.data import load_card
 from clinometer.errors import DataError
 from clinometer.probes.kit import tables_of
 from clinometer.probes.kit.chat import chosen_instructions
-from clinometer.probes.kit.compare import Units, cells_of, gate_of
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage

@@ -14,7 +14,8 @@ from clinometer.metrics.stereotypes import has_direction, representational_simil
 from clinometer.probes.kit import Floats, tables_of
 from clinometer.probes.kit.asking import ANSWER, FILL, NEXT_WORD, way_of
 from clinometer.probes.kit.asking import DRAWN as DRAWN_ANSWERS
-from clinometer.probes.kit.compare import Units, cells_of, gate_of
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stereotypes.answers import read_answers
 from clinometer.probes.stereotypes.figures import CAPTIONS, figures_of
@@ -166,8 +167,8 @@ class Stereotypes:
     def alike(self, findings: Sequence[tuple[Findings, str]]) -> tuple[Floats, int]:
         """Return how alike models see the relations between groups (models × models), and over how many groups.
 
-        `findings` names each model in its run. ρ as in the table of similarities, over the groups and emotions that
-        all of them have; NaN where these are too few.
+        `findings` names each model in its run. ρ as in the table of similarities, over the groups and emotions
+        that all of them have; NaN where these are too few.
         """
         profiles = []
         for found, model in findings:

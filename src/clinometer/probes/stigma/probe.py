@@ -13,7 +13,8 @@ from clinometer.probes.kit import tables_of
 from clinometer.probes.kit.asking import ANSWER, DRAWN, FILL, LABEL, RESCORED, way_of
 from clinometer.probes.kit.asking import SCALE as ON_SCALE
 from clinometer.probes.kit.chat import gives_probabilities
-from clinometer.probes.kit.compare import Cells, Units, cells_of, gate_of
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import Cells, cells_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stigma.answers import read_answers
 from clinometer.probes.stigma.figures import CAPTIONS, figures_of
