@@ -22,7 +22,15 @@ from clinometer.cli.arguments import (
     RunOrBundle,
     TrustOption,
 )
-from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
+from clinometer.cli.outcome import (
+    AllowOption,
+    FailOnOption,
+    JsonOption,
+    LimitsOption,
+    MarkdownOption,
+    Outcome,
+    settle,
+)
 from clinometer.cli.progress import finish_run
 from clinometer.cli.terminal import show
 
@@ -118,10 +126,13 @@ def report(
     json: JsonOption = None,
     markdown: MarkdownOption = None,
     fail_on: FailOnOption = "",
+    limits: LimitsOption = None,
     allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Write the report of a run again, or that of a bundle beside it; needs no model."""
-    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
+    outcome = Outcome(
+        json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell, limits_file=limits
+    )
     from clinometer.results import Run
     from clinometer.workflows import report_run
 
