@@ -18,7 +18,12 @@ from clinometer.cli.arguments import (
     MaxRequestsOption,
     MaxTokensOption,
     QuietOption,
+    RayAddressOption,
+    RayLogsOption,
     TrustOption,
+    WorkerResourcesOption,
+    WorkersOption,
+    cluster_of,
 )
 from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
@@ -134,6 +139,10 @@ def audit(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    ray_address: RayAddressOption = None,
+    workers: WorkersOption = 0,
+    worker_resources: WorkerResourcesOption = None,
+    ray_logs: RayLogsOption = False,
     concurrency: ConcurrencyOption = 8,
     max_requests: MaxRequestsOption = 0,
     max_tokens: MaxTokensOption = 0,
@@ -211,6 +220,7 @@ def audit(
         batch_tokens=batch_tokens,
         cache=cache,
         executor=executor,
+        cluster=cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
         concurrency=concurrency,
         limits=limits,
         accept_missing=accept_missing,

@@ -18,8 +18,13 @@ from clinometer.cli.arguments import (
     MaxRequestsOption,
     MaxTokensOption,
     QuietOption,
+    RayAddressOption,
+    RayLogsOption,
     RunArgument,
     TrustOption,
+    WorkerResourcesOption,
+    WorkersOption,
+    cluster_of,
 )
 from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
 from clinometer.cli.progress import finish_run
@@ -43,6 +48,10 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    ray_address: RayAddressOption = None,
+    workers: WorkersOption = 0,
+    worker_resources: WorkerResourcesOption = None,
+    ray_logs: RayLogsOption = False,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -77,6 +86,7 @@ def resume(
         batch_tokens=batch_tokens,
         cache=cache,
         executor=executor,
+        cluster=cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
         concurrency=concurrency,
         limits=limits,
         accept_missing=accept_missing,
