@@ -7,26 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clinometer.cli.arguments import (
-    AcceptMissingOption,
-    BatchTokensOption,
-    CacheOption,
-    ConcurrencyOption,
-    DeviceOption,
-    ExecutorOption,
-    MaxCostOption,
-    MaxRequestsOption,
-    MaxTokensOption,
-    QuietOption,
-    RayAddressOption,
-    RayLogsOption,
-    RunArgument,
-    RunOrBundle,
-    TrustOption,
-    WorkerResourcesOption,
-    WorkersOption,
-    cluster_of,
-)
+from clinometer.cli import arguments
 from clinometer.cli.outcome import (
     AllowOption,
     FailOnOption,
@@ -44,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def resume(
-    run: RunArgument,
+    run: arguments.RunArgument,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,14 +34,14 @@ def resume(
             show_default=False,
         ),
     ] = None,
-    device: DeviceOption = "auto",
-    batch_tokens: BatchTokensOption = 0,
-    cache: CacheOption = None,
-    executor: ExecutorOption = "local",
-    ray_address: RayAddressOption = None,
-    workers: WorkersOption = 0,
-    worker_resources: WorkerResourcesOption = None,
-    ray_logs: RayLogsOption = False,
+    device: arguments.DeviceOption = "auto",
+    batch_tokens: arguments.BatchTokensOption = 0,
+    cache: arguments.CacheOption = None,
+    executor: arguments.ExecutorOption = "local",
+    ray_address: arguments.RayAddressOption = None,
+    workers: arguments.WorkersOption = 0,
+    worker_resources: arguments.WorkerResourcesOption = None,
+    ray_logs: arguments.RayLogsOption = False,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -68,19 +49,19 @@ def resume(
             show_default=False,
         ),
     ] = None,
-    concurrency: ConcurrencyOption = 8,
-    max_requests: MaxRequestsOption = 0,
-    max_tokens: MaxTokensOption = 0,
-    max_cost: MaxCostOption = 0.0,
-    accept_missing: AcceptMissingOption = False,
-    trust_remote_code: TrustOption = None,
+    concurrency: arguments.ConcurrencyOption = 8,
+    max_requests: arguments.MaxRequestsOption = 0,
+    max_tokens: arguments.MaxTokensOption = 0,
+    max_cost: arguments.MaxCostOption = 0.0,
+    accept_missing: arguments.AcceptMissingOption = False,
+    trust_remote_code: arguments.TrustOption = None,
     accept_code_change: Annotated[
         bool,
         typer.Option(
             "--accept-code-change", help="Go on though our code that asks a model has changed; it is recorded."
         ),
     ] = False,
-    quiet: QuietOption = False,
+    quiet: arguments.QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
     from clinometer.engine import Limits
@@ -95,7 +76,7 @@ def resume(
         batch_tokens=batch_tokens,
         cache=cache,
         executor=executor,
-        cluster=cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
+        cluster=arguments.cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
         concurrency=concurrency,
         limits=limits,
         accept_missing=accept_missing,
@@ -110,7 +91,7 @@ def resume(
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
-def verify(run: RunOrBundle) -> None:
+def verify(run: arguments.RunOrBundle) -> None:
     """Check the checksums of a run or bundle and recompute its findings; needs no model."""
     from clinometer.workflows import VerifyRequest, run_verify
 
@@ -128,7 +109,7 @@ def verify(run: RunOrBundle) -> None:
 
 
 def report(
-    run: RunOrBundle,
+    run: arguments.RunOrBundle,
     figures: Annotated[
         Path | None,
         typer.Option(help="Also save every figure as PNG and SVG into this folder.", show_default=False),
