@@ -384,7 +384,7 @@ def cells(folder: Path) -> tuple[Cell, ...]:
                     way=way,
                     capabilities=capabilities,
                     model=model,
-                    planted=planted,
+                    planted=2 * planted if capabilities == DRAWN else planted,  # counted, it is less sure
                     aspect=aspect,
                     options=options,
                     name=name,
@@ -414,6 +414,8 @@ def _built_in(cell: Cell) -> Cell:
     quick = {**get_probe(cell.audit).profiles["quick"]}
     if cell.audit == "stereotypes":  # a prior of every group for every word takes long
         quick["categories"] = ("age", "religion", "political")
+    if cell.audit == "counterexamples":
+        quick["backgrounds"] = 0
     return dataclasses.replace(cell, options=quick)
 
 
