@@ -11,7 +11,7 @@ from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
 from clinometer.models.providers.protocol import models_by_name
 from clinometer.probes.protocol import Probe
-from clinometer.results import Run
+from clinometer.results import Comparison, Run
 from clinometer.store import RunFolder, open_any, write_bundle
 from clinometer.types import ModelSpec, Profile
 from clinometer.workflows import (
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from clinometer.workflows.checkpoints import Tuned
 
 __all__ = [
-    "audit", "bundle", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify", "write_report",
+    "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify",
+    "write_report",
 ]  # fmt: skip
 
 
@@ -234,6 +235,21 @@ def resume(
         execution=execution or Execution(),
     )
     return run_resume(request, progress=progress)
+
+
+def compare(
+    *runs: Run | RunFolder | str | Path, base: str = "", probes: Sequence[Probe] = (), seed: int = 0
+) -> Comparison:
+    """Compare models: of two runs or more, or those of one run; needs no model.
+
+    A run is a folder or an object; "RUN::MODEL" names one model of a run. The first, or `base`, is *before*.
+    Models
+    are paired by name, on the units that both were asked about. `probes` are audits that are not registered.
+    """
+    from clinometer.workflows.compare import CompareRequest, run_compare
+
+    given = tuple(each.folder if isinstance(each, Run) else each for each in runs)
+    return run_compare(CompareRequest(sources=given, base=base, probes=tuple(probes), seed=seed))
 
 
 def open_run(path: str | Path) -> Run:

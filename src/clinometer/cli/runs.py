@@ -18,11 +18,24 @@ from clinometer.cli.arguments import (
     MaxRequestsOption,
     MaxTokensOption,
     QuietOption,
+    RayAddressOption,
+    RayLogsOption,
     RunArgument,
     RunOrBundle,
     TrustOption,
+    WorkerResourcesOption,
+    WorkersOption,
+    cluster_of,
 )
-from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
+from clinometer.cli.outcome import (
+    AllowOption,
+    FailOnOption,
+    JsonOption,
+    LimitsOption,
+    MarkdownOption,
+    Outcome,
+    settle,
+)
 from clinometer.cli.progress import finish_run
 from clinometer.cli.terminal import show
 
@@ -44,6 +57,10 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    ray_address: RayAddressOption = None,
+    workers: WorkersOption = 0,
+    worker_resources: WorkerResourcesOption = None,
+    ray_logs: RayLogsOption = False,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -78,6 +95,7 @@ def resume(
         batch_tokens=batch_tokens,
         cache=cache,
         executor=executor,
+        cluster=cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
         concurrency=concurrency,
         limits=limits,
         accept_missing=accept_missing,
@@ -118,10 +136,13 @@ def report(
     json: JsonOption = None,
     markdown: MarkdownOption = None,
     fail_on: FailOnOption = "",
+    limits: LimitsOption = None,
     allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Write the report of a run again, or that of a bundle beside it; needs no model."""
-    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
+    outcome = Outcome(
+        json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell, limits_file=limits
+    )
     from clinometer.results import Run
     from clinometer.workflows import report_run
 

@@ -194,6 +194,14 @@ CAPTIONS = (
         ),
     ),
     Caption(
+        name="occupations_whole_list",
+        title="Normalised lean of the base prompt",
+        text=(
+            f"Of each occupation: {_WHOLE} gap: the same with women above 0. Two models are compared by these "
+            "(`clinometer compare`). No interval: an occupation has one base prompt. n: prompts."
+        ),
+    ),
+    Caption(
         name="coverage",
         title="Probability among the top k words, by list",
         text=(

@@ -200,3 +200,40 @@ def info(text: str) -> Notice:
 def warning(text: str) -> Notice:
     """Return what a reader must know before the numbers."""
     return Notice(level="warning", text=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """The rows of a table as units × variants."""
+
+    names: tuple[str, ...]
+    variants: tuple[str, ...]
+    values: Floats
+    parts: tuple[str, ...]
+
+
+def cells_of(
+    rows: Iterable[Finding],
+    *,
+    unit: str,
+    variant: str = "",
+    part: str = "",
+    value: Callable[[Finding], float] = lambda row: row.estimate,
+) -> Cells:
+    """Return rows by the labels that name their unit, variant and part; what has no row is missing.
+
+    >>> rows = [Finding(labels={"word": w, "t": t}, estimate=x) for w, t, x in (("a", "1", 3.0), ("b", "2", 4.0))]
+    >>> found = cells_of(rows, unit="word", variant="t")
+    >>> found.names, found.variants, found.values.tolist()
+    (('a', 'b'), ('1', '2'), [[3.0, nan], [nan, 4.0]])
+    """
+    given = list(rows)
+    names = {str(row.labels[unit]): "" for row in given}
+    variants = tuple(dict.fromkeys(str(row.labels[variant]) if variant else "" for row in given)) or ("",)
+    place = {name: at for at, name in enumerate(names)}
+    values = np.full((len(names), len(variants)), np.nan)
+    for row in given:
+        name = str(row.labels[unit])
+        names[name] = str(row.labels[part]) if part else ""
+        values[place[name], variants.index(str(row.labels[variant]) if variant else "")] = value(row)
+    return Cells(names=tuple(names), variants=variants, values=values, parts=tuple(names.values()))
