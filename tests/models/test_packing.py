@@ -28,7 +28,7 @@ def decoder(request, tiny_folder):
 
 def alone(decoder, text):
     whole = torch.tensor([text])
-    return decoder.run(whole).last(whole)[0].numpy()
+    return decoder.run(whole).last(whole)[0].detach().numpy()
 
 
 def test_each_text_gives_what_it_gives_alone(decoder):
@@ -40,7 +40,7 @@ def test_each_text_gives_what_it_gives_alone(decoder):
         states, where = pack.run(owners, TAILS)
         for owner, tail, places in zip(owners, TAILS, where, strict=True):
             for at, (row, column) in enumerate(places, start=1):
-                logits = states.logits(torch.tensor([row]), torch.tensor([column]))[0].numpy()
+                logits = states.logits(torch.tensor([row]), torch.tensor([column]))[0].detach().numpy()
                 assert logits == pytest.approx(alone(decoder, (*TEXTS[owner], *tail[:at])), abs=1e-5)
 
 
@@ -95,6 +95,6 @@ def test_a_model_that_ignores_the_mask_runs_in_rows(decoder, monkeypatch):
 
 
 def test_texts_longer_than_a_models_window_of_attention_are_not_packed(decoder, monkeypatch):
-    monkeypatch.setattr(decoder.config, "sliding_window", 26, raising=False)
+    monkeypatch.setattr(decoder.config, "sliding_window", 1026, raising=False)
     fit = Continuations(decoder)
     assert [fit._may_pack(ids(text)) for text in TEXTS] == [False, False, True, False]
