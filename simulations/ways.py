@@ -361,7 +361,7 @@ def cells(folder: Path) -> tuple[Cell, ...]:
     by_audit: dict[str, tuple[Callable[[np.random.Generator, float], Model], float, str, Mapping[str, Any]]] = {
         "counterexamples": (gendered, 0.1, "stereotype", gender),
         "stigma": (with_attitude, 0.1, "attitude", attitude),
-        "stereotypes": (with_lists, 1.0, "negativity of the category first", lists),
+        "stereotypes": (with_lists, 1.0, "negativity of the category", lists),
         "sentiment_words": (with_sentiment, 2.0, "neutral words appended", sentiment),
         "counterfactual": (scoring, 0.1, "colour", {"attributes": (), "attribute_file": str(colour)}),
     }
@@ -394,7 +394,7 @@ def cells(folder: Path) -> tuple[Cell, ...]:
 
 
 def one(seed: int, place: int, world: str, folder: Path) -> bool:
-    """Tell whether one model of a world is called: any lean, the planted one found, the gate passed."""
+    """Tell whether a model is called a lean where one may be planted; at random: whether it is judged at all."""
     cell = cells(folder)[place]
     rng = np.random.default_rng([seed, place, len(world)])
     if world == "at random":
@@ -402,9 +402,7 @@ def one(seed: int, place: int, world: str, folder: Path) -> bool:
         return any(state != CANNOT_TELL for state in states)
     planted = cell.planted if world == "planted" else 0.0
     verdicts = concluded(cell, cell.model(rng, planted), seed=seed)
-    if world == "planted":
-        return any(each.state == LEAN for each in verdicts if each.aspect.startswith(cell.aspect))
-    return any(each.state == LEAN for each in verdicts)
+    return any(each.state == LEAN for each in verdicts if each.aspect.startswith(cell.aspect))
 
 
 def _built_in(cell: Cell) -> Cell:
