@@ -131,7 +131,8 @@ class ModelPool:
             if self.accepts_code_change and expected.code != model.info.code:
                 self.accepted[label] = f"{expected.code} → {model.info.code}"
             expected = replace(expected, code=model.info.code) if label in self.accepted else expected
-            _require_same(expected, {name: getattr(model.info, name) for name in _MUST_STAY})
+            grows = ("weights", "tokenizer") if isinstance(model, AnswersModel) else ()  # stage by stage
+            _require_same(expected, {name: getattr(model.info, name) for name in _MUST_STAY if name not in grows})
             if model.info.settings.keys() != expected.settings.keys():
                 raise _changed("settings", label)
             tokens = self._execution.batch_tokens or default_budget(self._execution.device)
