@@ -8,7 +8,6 @@ for the same seed.
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -209,8 +208,7 @@ class _Explorer:
             except (Fault, ModelError):  # too many, or too large a body: it is asked for fewer, as before
                 return 0
             if choice.told:
-                whole = math.fsum(math.exp(logprob) for _, logprob in choice.top) > _WHOLE_MASS
-                return choice.told if whole and choice.told > trial.top else 0
+                return choice.told if choice.mass > _WHOLE_MASS and choice.told > trial.top else 0
         return 0
 
     async def scores(self) -> bool:
