@@ -5,8 +5,8 @@
     python benchmarks/endpoint.py costs
 
 `llama` starts llama.cpp's server, in a process of its own, with the weights of builtin:chat and asks it the same
-kind of questions in turns: with OpenAI's client in a loop that keeps as many calls in the air as there are slots and
-throws the answers away, and with our engine, which journals, counts and records. The turns go one way, then the
+kind of questions in turns: with OpenAI's client in a loop that keeps as many calls in the air as there are slots,
+throwing answers away, and with our engine, which journals, counts and records. The turns go one way, then the
 other, then the other again, so that a machine that gets slower or faster favours neither; the ratio is the median
 over pairs of turns. It also prints how much processor time each way takes on our side, which a busy machine hardly
 changes.
