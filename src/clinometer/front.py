@@ -11,8 +11,8 @@ from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
 from clinometer.models.providers.protocol import models_by_name
 from clinometer.probes.protocol import Probe
-from clinometer.results import Run
-from clinometer.store import RunFolder
+from clinometer.results import Comparison, Run
+from clinometer.store import RunFolder, open_any, write_bundle
 from clinometer.types import ModelSpec, Profile
 from clinometer.workflows import (
     AuditRequest,
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from clinometer.workflows.checkpoints import Tuned
 
 __all__ = [
-    "audit", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify", "write_report",
+    "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify",
+    "write_report",
 ]  # fmt: skip
 
 
@@ -225,7 +226,7 @@ def resume(
     the run goes on though the code of ours that asks a model is another by now; the run records it.
     """
     request = ResumeRequest(
-        run=_folder(run),
+        run=RunFolder.open(run) if isinstance(run, (str, Path)) else _folder(run),
         models=models_by_name(models),
         probes=tuple(probes),
         trusted=tuple(trust_remote_code),
@@ -236,22 +237,45 @@ def resume(
     return run_resume(request, progress=progress)
 
 
+def compare(
+    *runs: Run | RunFolder | str | Path, base: str = "", probes: Sequence[Probe] = (), seed: int = 0
+) -> Comparison:
+    """Compare models: of two runs or more, or those of one run; needs no model.
+
+    A run is a folder or an object; "RUN::MODEL" names one model of a run. The first, or `base`, is *before*.
+    Models
+    are paired by name, on the units that both were asked about. `probes` are audits that are not registered.
+    """
+    from clinometer.workflows.compare import CompareRequest, run_compare
+
+    given = tuple(each.folder if isinstance(each, Run) else each for each in runs)
+    return run_compare(CompareRequest(sources=given, base=base, probes=tuple(probes), seed=seed))
+
+
 def open_run(path: str | Path) -> Run:
-    """Open a run folder to read its findings and records."""
-    return Run(RunFolder.open(Path(path)))
+    """Open a run folder, or a bundle, to read its findings and records."""
+    return Run(open_any(path))
+
+
+def bundle(run: Run | RunFolder | str | Path, *, out: str | Path | None = None) -> Path:
+    """Write a complete run as one file (spec, findings, records, report, checksums) and return where it is.
+
+    Without `out` it goes beside the run folder, as NAME.zip. The same run always gives the same bytes.
+    """
+    return write_bundle(_folder(run), Path(out) if out is not None else None)
 
 
 def verify(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -> Verification:
-    """Check the checksums of a run, and that its findings follow from its records."""
+    """Check the checksums of a run or bundle, and that its findings follow from its records."""
     return run_verify(VerifyRequest(run=_folder(run), probes=tuple(probes)))
 
 
 def write_report(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -> Path:
-    """Write the run's HTML report from its records and findings, and return where it is."""
+    """Write the run's HTML report from its records and findings, and return where it is: beside a bundle."""
     return report_run(_folder(run), probes={probe.name: probe for probe in probes})
 
 
 def _folder(run: Run | RunFolder | str | Path) -> RunFolder:
     if isinstance(run, Run):
         return run.folder
-    return run if isinstance(run, RunFolder) else RunFolder.open(Path(run))
+    return run if isinstance(run, RunFolder) else open_any(run)

@@ -18,10 +18,24 @@ from clinometer.cli.arguments import (
     MaxRequestsOption,
     MaxTokensOption,
     QuietOption,
+    RayAddressOption,
+    RayLogsOption,
     RunArgument,
+    RunOrBundle,
     TrustOption,
+    WorkerResourcesOption,
+    WorkersOption,
+    cluster_of,
 )
-from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
+from clinometer.cli.outcome import (
+    AllowOption,
+    FailOnOption,
+    JsonOption,
+    LimitsOption,
+    MarkdownOption,
+    Outcome,
+    settle,
+)
 from clinometer.cli.progress import finish_run
 from clinometer.cli.terminal import show
 
@@ -43,6 +57,10 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    ray_address: RayAddressOption = None,
+    workers: WorkersOption = 0,
+    worker_resources: WorkerResourcesOption = None,
+    ray_logs: RayLogsOption = False,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -77,6 +95,7 @@ def resume(
         batch_tokens=batch_tokens,
         cache=cache,
         executor=executor,
+        cluster=cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
         concurrency=concurrency,
         limits=limits,
         accept_missing=accept_missing,
@@ -91,8 +110,8 @@ def resume(
     finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
-def verify(run: RunArgument) -> None:
-    """Check a run's checksums and recompute its findings; needs no model."""
+def verify(run: RunOrBundle) -> None:
+    """Check the checksums of a run or bundle and recompute its findings; needs no model."""
     from clinometer.workflows import VerifyRequest, run_verify
 
     result = run_verify(VerifyRequest(run=_opened(run)))
@@ -109,7 +128,7 @@ def verify(run: RunArgument) -> None:
 
 
 def report(
-    run: RunArgument,
+    run: RunOrBundle,
     figures: Annotated[
         Path | None,
         typer.Option(help="Also save every figure as PNG and SVG into this folder.", show_default=False),
@@ -117,10 +136,13 @@ def report(
     json: JsonOption = None,
     markdown: MarkdownOption = None,
     fail_on: FailOnOption = "",
+    limits: LimitsOption = None,
     allow_cannot_tell: AllowOption = False,
 ) -> None:
-    """Write the report of a run again; needs no model."""
-    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
+    """Write the report of a run again, or that of a bundle beside it; needs no model."""
+    outcome = Outcome(
+        json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell, limits_file=limits
+    )
     from clinometer.results import Run
     from clinometer.workflows import report_run
 
@@ -147,9 +169,9 @@ def _places(given: list[str]) -> dict[str, str]:
 
 
 def _opened(run: Path) -> RunFolder:
-    """Open a run, and clear what a killed command left half-written in it."""
-    from clinometer.store import RunFolder
+    """Open a run or bundle, and clear what a killed command left half-written in it."""
+    from clinometer.store import open_any
 
-    folder = RunFolder.open(run)
+    folder = open_any(run)
     folder.clear_leftovers()
     return folder
