@@ -29,8 +29,8 @@ def resume(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Where the folder of a model is, if it was moved or the run came from elsewhere; repeatable.",
-            metavar="NAME=FOLDER",
+            help="Where the folder or file of a model is, if it is not where it was; repeatable.",
+            metavar="NAME=PLACE",
             show_default=False,
         ),
     ] = None,
@@ -143,8 +143,8 @@ def _places(given: list[str]) -> dict[str, str]:
     places = {}
     for each in given:
         label, equals, place = each.rpartition("=")
-        if not equals or not label or not Path(place).is_dir():
-            raise SpecError(f"--model {each!r}: expected NAME=FOLDER, with the name of a model of the run")
+        if not equals or not label or not Path(place).exists():
+            raise SpecError(f"--model {each!r}: expected NAME=FOLDER or NAME=FILE, with a model of the run")
         places[label] = place
     return places
 
