@@ -202,6 +202,7 @@ def _shown(verdict: ChangeVerdict, scale: tuple[float, float] | None) -> Shown:
     numbers = f"{estimate_text(verdict.estimate)} {interval_text(verdict.low, verdict.high)}" if told else ""
     if told and not math.isnan(verdict.lean_before):
         numbers += f"; {estimate_text(verdict.lean_before)} → {estimate_text(verdict.lean_after)}"
+        numbers += f"; {verdict.n} {verdict.unit}{'s' if verdict.n != 1 else ''} of both"
     picture = _interval(verdict, scale, verdict.detectable) if told and scale else None
     return Shown(verdict=verdict, numbers=numbers, interval=picture)
 

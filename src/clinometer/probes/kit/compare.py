@@ -29,7 +29,7 @@ from clinometer.stats import (
     paired_leans,
     rank_correlation,
 )
-from clinometer.types import ChangeState, ChangeVerdict, Finding, Findings, Verdict
+from clinometer.types import ChangeState, ChangeVerdict, Finding, Findings
 
 # What a lean is: "signed" may be above or below 0; "distance" is 0 or more, unit by unit; "share" counts units
 # with a value above one half; "measured" is one number with an interval of its own, which no other model's answers
@@ -75,11 +75,7 @@ class Units:
 def gate_of(findings: Findings, model: str, aspect: str) -> str:
     """Return why an audit can say nothing of a model, from the verdict on an aspect; "" where it can."""
     found = [each for each in findings.verdicts if each.model == model and each.aspect == aspect]
-    return next((_reason(each) for each in found if each.state == CANNOT_TELL), "")
-
-
-def _reason(verdict: Verdict) -> str:
-    return verdict.reason or "nothing was measured"
+    return next((each.reason or "nothing was measured" for each in found if each.state == CANNOT_TELL), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +349,7 @@ def conclude_change(
         p=row.p,
         q=row.q,
         n=row.n if state != UNTOLD else len(match.names),
+        unit=match.before.unit,
         lean_before=leans[0],
         lean_after=leans[1],
         change=signed.estimate,
