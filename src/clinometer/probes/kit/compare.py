@@ -103,7 +103,8 @@ def matched(audit: str, before: Sequence[Units], after: Sequence[Units]) -> Iter
         best = sorted(options, key=_hindrance)
         taken: set[str] = set()
         for each in best:
-            names = {f"before {each.before.model}", f"after {each.after.model}"}
+            names = {f"before\0{each.before.model}\0{each.before.measure}"}
+            names |= {f"after\0{each.after.model}\0{each.after.measure}"}
             if taken and (each.obstacle or names & taken):
                 continue
             taken |= names
@@ -238,7 +239,8 @@ def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
     of the two decides.
     """
     if match.before.form == "share":
-        first, second = match.first > 0.5, match.second > 0.5
+        counted = np.array([part in match.before.weights for part in match.parts])
+        first, second = (side[counted] > 0.5 for side in (match.first, match.second))
         exchanged = 2 * min(int((first & ~second).sum()), int((second & ~first).sum()))
         return detectable_change(exchanged, items=int(found.n[0]), tests=tests)
     sizes = [match.parts.count(part) for part in match.before.weights]
@@ -415,22 +417,21 @@ def places_of(audit: str, asked: Mapping[str, Units], *, seed: int = 0) -> list[
 
     Every two models are compared by the rule of `compare_models`, on the units that both have; q over all pairs.
     """
+    judged = {model: each for model, each in asked.items() if not each.gate and each.names}
     sets: list[dict[str, Units]] = []
-    for model, each in asked.items():
+    for model, each in judged.items():
         for known in sets:
-            if not _match(audit, next(iter(known.values())), replace(each, gate="")).obstacle:
+            if not _match(audit, next(iter(known.values())), each).obstacle:
                 known[model] = each
                 break
         else:
             sets.append({model: each})
     places: list[Place] = []
     for number, known in enumerate(sets):
-        judged = {model: each for model, each in known.items() if not each.gate and each.names}
-        placed = _placed(judged, seed=seed) if judged else []
-        # letters of another set mean something else
-        places += [replace(each, letters=tuple(f"{x}{'′' * number}" for x in each.letters)) for each in placed]
-        places += [Place(model=model, units=each) for model, each in known.items() if model not in judged]
-    return places
+        for each in _placed(known, seed=seed):
+            # letters of another set mean something else
+            places.append(replace(each, letters=tuple(f"{letter}{'′' * number}" for letter in each.letters)))
+    return places + [Place(model=model, units=each) for model, each in asked.items() if model not in judged]
 
 
 def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
