@@ -98,10 +98,8 @@ def main(run: Path, out: Path, models: int) -> None:
     start = time.perf_counter()
     compared = run_compare(CompareRequest(sources=tuple(places)))
     page = compared.write_page(out / "comparison.html")
-    print(
-        f"{models} models × {len(compared.audits)} audits: {time.perf_counter() - start:.1f} s to compare and
-        write"
-    )
+    took = time.perf_counter() - start
+    print(f"{models} models × {len(compared.audits)} audits: {took:.1f} s to compare and write")
     print(f"{page.stat().st_size / 1e6:.2f} MB; opened in {opened_in(page):.2f} s")
 
 

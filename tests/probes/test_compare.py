@@ -222,6 +222,6 @@ def test_the_conditions_of_the_stigma_audit_are_compared():
 @pytest.mark.parametrize("family", ["stigma", "counterexamples", "sentiment_words", "stereotypes"])
 def test_error_rates_of_the_simulation(simulation, family):
     """docs/compare.md has those of 200 seeds; the counterfactual audit takes too long here."""
-    assert simulation.called(family, range(40), lean=0.0) <= 6
+    assert simulation.called(family, range(20), lean=0.0) <= 4  # 5 % hardly ever exceed it
     change = simulation.stated(family, lean=0.0, pilots=5)
-    assert simulation.called(family, range(40), lean=0.0, change=change) >= 25
+    assert simulation.called(family, range(20), lean=0.0, change=change) >= 10  # nor do 80 % fall below

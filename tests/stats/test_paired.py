@@ -92,7 +92,7 @@ def test_pairs_that_are_alike_are_rarely_called(lean, parts):
 def test_a_change_from_nothing_is_found_whichever_its_sign():
     rng = np.random.default_rng(3)
     own = rng.standard_normal((60, 200))
-    for change in (0.6, -0.6):
+    for change in (0.9, -0.9):
         after = own + 0.5 * rng.standard_normal(own.shape) + change
         own_now = own - own.mean(axis=0)
         found = paired_leans(own_now, after - own.mean(axis=0), [0] * 60, [1.0], rng=rng, draws=499).distance

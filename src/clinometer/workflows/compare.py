@@ -13,7 +13,7 @@ from typing import Any
 from clinometer import __version__
 from clinometer.errors import ClinometerError, InputError, nearest
 from clinometer.limits import TEXT, read_limited
-from clinometer.probes import PROBES
+from clinometer.probes import PROBES, get_probe
 from clinometer.probes.kit.before_after import pairs_of
 from clinometer.probes.kit.compare import Change, Units, compare_models, most_changed, places_of
 from clinometer.probes.protocol import Probe
@@ -121,7 +121,7 @@ def run_compare(request: CompareRequest) -> Comparison:
 
 
 def _probe(name: str, given: Mapping[str, Probe]) -> Probe | None:
-    return given.get(name) or (PROBES[name] if name in PROBES else None)
+    return given.get(name) or (get_probe(name) if name in PROBES else None)
 
 
 def _sources(request: CompareRequest, given: Mapping[str, Probe]) -> list[Source]:
