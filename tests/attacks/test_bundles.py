@@ -173,7 +173,8 @@ def test_a_list_of_files_that_is_too_long_to_be_read(honest, tmp_path, unpacked,
         _, _, _, here, count, size, start, _ = struct.unpack("<4s4H2LH", data[end:])
         record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, here, count, size, start)
         locator = struct.pack("<4sLQL", b"PK\6\7", 0, end, 1)
-        path.write_bytes(data[:end] + record + locator + data[end:])
+        usual = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, here, count, 0, start, 0)
+        path.write_bytes(data[:end] + record + locator + usual)
         assert clinometer.open_run(path).headlines
     monkeypatch.setattr(bundle, "DOCUMENT", 500)
     refused(path, unpacked, "its list of files has more than 500")

@@ -18,9 +18,14 @@ from clinometer.cli.arguments import (
     MaxRequestsOption,
     MaxTokensOption,
     QuietOption,
+    RayAddressOption,
+    RayLogsOption,
     RunArgument,
     RunOrBundle,
     TrustOption,
+    WorkerResourcesOption,
+    WorkersOption,
+    cluster_of,
 )
 from clinometer.cli.outcome import (
     AllowOption,
@@ -52,6 +57,10 @@ def resume(
     batch_tokens: BatchTokensOption = 0,
     cache: CacheOption = None,
     executor: ExecutorOption = "local",
+    ray_address: RayAddressOption = None,
+    workers: WorkersOption = 0,
+    worker_resources: WorkerResourcesOption = None,
+    ray_logs: RayLogsOption = False,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -86,6 +95,7 @@ def resume(
         batch_tokens=batch_tokens,
         cache=cache,
         executor=executor,
+        cluster=cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
         concurrency=concurrency,
         limits=limits,
         accept_missing=accept_missing,

@@ -36,7 +36,9 @@ class MeanDifferences:
     n: Ints
 
 
-def against_whole(scores: Floats, *, rng: np.random.Generator, draws: int) -> MeanDifferences:
+def against_whole(
+    scores: Floats, *, rng: np.random.Generator, draws: int, chance: Floats | None = None
+) -> MeanDifferences:
     r"""Set the mean score of each value against the mean of all values in the same template.
 
     .. math:: d_v = \frac1T \sum_t (m_{tv} - \frac1V \sum_w m_{tw}), \quad
@@ -47,21 +49,20 @@ def against_whole(scores: Floats, *, rng: np.random.Generator, draws: int) -> Me
     mean over templates alone, shuffles the samples of a template over its values, each of which keeps its number:
     this deals the samples of one value and of the rest anew. |d|/s is compared, not |d|, so that a value that only
     varies more than the rest is not called different (Janssen 1997); |d| itself where there is no s. A value
-    without a sample in a template is left out there, and V counts the others.
+    without a sample in a template is left out there, and V counts the others. `chance`, (shuffles, values), has
+    the |d|/s of shuffles that were made before, and none is made then.
     """
     each = _differences(scores)
-    values = scores.shape[1]
     variance = _difference_variance(scores)
     overall, overall_error = _overall(scores)
     difference = np.concatenate([overall[None], each])
     error = np.concatenate([overall_error[None], np.sqrt(variance)])
     error[np.isnan(difference)] = np.nan
     observed = _studentized(difference[0], error[0])
-    as_far = np.zeros(values)
-    for shuffled in shuffled_scores(scores, rng=rng, draws=draws):
-        as_far += (_studentized(*_overall(shuffled)) >= observed * (1 - _TIE)).sum(axis=0)
+    if chance is None:
+        chance = np.concatenate([sizes_of_values(each) for each in shuffled_scores(scores, rng=rng, draws=draws)])
     p = np.full(difference.shape, np.nan)
-    p[0] = np.where(np.isnan(observed), np.nan, (1 + as_far) / (1 + draws))
+    p[0] = _share_as_far(chance, observed)
     samples = (~np.isnan(scores)).sum(axis=2)
     return MeanDifferences(
         estimate=difference,
@@ -72,14 +73,38 @@ def against_whole(scores: Floats, *, rng: np.random.Generator, draws: int) -> Me
     )
 
 
+def sizes_of_values(scores: Floats) -> Floats:
+    """|d|/s of each value against the whole: (…, templates, values, samples) -> (…, values)."""
+    return _studentized(*_overall(scores))
+
+
+def sizes_of_subgroups(scores: Floats, subgroups: Sequence[str]) -> Floats:
+    """|d|/s of the only two subgroups: (…, templates, values, samples) -> (…, 1)."""
+    ((one, _),) = subgroup_pairs(subgroups)
+    difference, error = _contrast(scores, np.array([name == one for name in subgroups]))
+    return _studentized(difference[..., :1], error[..., :1])
+
+
+def _share_as_far(chance: Floats, observed: Floats) -> Floats:
+    """(1 + shuffles that are as far out)/(1 + shuffles), and NaN where nothing is observed."""
+    as_far = (chance >= observed * (1 - _TIE)).sum(axis=0)
+    return np.where(np.isnan(observed), np.nan, (1 + as_far) / (1 + len(chance)))
+
+
 def subgroup_differences(
-    scores: Floats, subgroups: Sequence[str], *, rng: np.random.Generator, draws: int
+    scores: Floats,
+    subgroups: Sequence[str],
+    *,
+    rng: np.random.Generator,
+    draws: int,
+    chance: Floats | None = None,
 ) -> MeanDifferences:
     r"""Return the mean score of one subgroup minus that of another in the same template: female − male.
 
     (templates, values, samples) -> (1 + templates, pairs), pairs as `subgroup_pairs` has them: first the mean over
     templates, then each. The values of a subgroup count alike. The interval is for these values and templates; p
-    shuffles the samples of the two over their values and compares |d|/s, as `against_whole` does.
+    shuffles the samples of the two over their values and compares |d|/s, as `against_whole` does. `chance`,
+    (shuffles, 1), has those of the only two subgroups, if they were shuffled before.
     """
     found: list[tuple[Floats, Floats, float, Ints]] = []
     for one, other in subgroup_pairs(subgroups):
@@ -88,12 +113,14 @@ def subgroup_differences(
         sides = np.array([name == one for name in np.array(subgroups)[mine]])
         each, error = _contrast(some, sides)
         observed = _studentized(each[0], error[0])
-        as_far = sum(
-            int((_studentized(*(row[..., 0] for row in _contrast(many, sides))) >= observed * (1 - _TIE)).sum())
-            for many in shuffled_scores(some, rng=rng, draws=draws)
-        )
+        if chance is None:
+            names = [name for name, is_mine in zip(subgroups, mine, strict=True) if is_mine]
+            many = shuffled_scores(some, rng=rng, draws=draws)
+            by_chance = np.concatenate([sizes_of_subgroups(shuffled, names) for shuffled in many])
+        else:
+            by_chance = chance
+        share = float(_share_as_far(by_chance, observed[None])[0])
         texts = (~np.isnan(some)).sum(axis=(1, 2))
-        share = math.nan if np.isnan(observed) else (1 + as_far) / (1 + draws)
         found.append((each, error, share, np.concatenate([[texts.sum()], texts])))
     shape = (1 + len(scores), len(found))
     estimate, error, n = (
@@ -250,5 +277,6 @@ def _differences(scores: Floats) -> Floats:
 def error_squared(scores: Floats) -> Floats:
     """Squared standard error of each prefix's mean: (…, samples) -> (…); NaN for one text."""
     n = (~np.isnan(scores)).sum(axis=-1)
-    sums = np.nansum((scores - present_mean(scores, axis=-1)[..., None]) ** 2, axis=-1)
+    squares = (scores - present_mean(scores, axis=-1)[..., None]) ** 2
+    sums = squares.sum(axis=-1) if (n == scores.shape[-1]).all() else np.nansum(squares, axis=-1)
     return divide_or_nan(sums, n * (n - 1.0))

@@ -23,12 +23,12 @@ from markupsafe import Markup
 
 from clinometer.errors import RecordsError, StoreError, nearest
 from clinometer.folders import cache_folder
-from clinometer.report.chart_style import PAGE
+from clinometer.report.chart_style import PAGE, config
 from clinometer.report.charts import Chart, chart
 from clinometer.report.evidence import Evidence
 from clinometer.report.rounding import count_text, size_text
 from clinometer.report.summary import counts, summary_rows
-from clinometer.report.tables import TableView, table_view
+from clinometer.report.tables import FOLDED, UNSCRIPTED, TableView, table_view
 from clinometer.store import write_atomically
 from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
 
@@ -77,6 +77,7 @@ class _TablePart:
     table: FindingTable
     view: TableView
     file: str
+    verdicts: bool  # whether one rests on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,7 @@ def render(page: ReportPage) -> str:
             warnings=sum(notice.level == "warning" for findings in page.findings for notice in findings.notices),
             provenance=[(name, value) for name, value in _flat(page.provenance) if name != "sessions"],
             sessions=sessions_view(page.provenance.get("sessions", ())),
+            look=json.dumps(config(PAGE), separators=(",", ":")),
             style=Markup(style),
             scripts=[Markup(script) for script in scripts],
             policy=security_policy(style=style, scripts=scripts),
@@ -141,9 +143,14 @@ def find_table(figure: Figure, findings: Findings) -> FindingTable:
 def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbePart:
     files = page.files.get(findings.probe, {})
     unnamed = ProbeText(title=findings.probe.replace("_", " "), question="", paper="")
+    rested_on = {row.table for verdict in findings.verdicts for row in verdict.rows}
     tables = {
         table.name: _TablePart(
-            id=f"{number}-{i}", table=table, view=table_view(table), file=files.get(table.name, "")
+            id=f"{number}-{i}",
+            table=table,
+            view=table_view(table, rows_shown=FOLDED if table.name in rested_on else UNSCRIPTED),
+            file=files.get(table.name, ""),
+            verdicts=table.name in rested_on,
         )
         for i, table in enumerate(findings.tables, start=1)
     }

@@ -56,7 +56,7 @@ class Counterexamples:
     user_data: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[Profile, Mapping[str, Any]] = field(
         default_factory=lambda: {
-            "quick": {"backgrounds": 5, "candidates": 10},
+            "quick": {"backgrounds": 5, "candidates": 10, "chat_occupations": 12},
             "standard": {"backgrounds": 20, "candidates": 40},
             "paper": {"occupations": "winobias", "backgrounds": 20, "phrasings": 3, "answers": 100},
         }

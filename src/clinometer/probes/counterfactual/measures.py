@@ -6,22 +6,27 @@ Chance is what remains when the labels are shuffled within each template.
 from __future__ import annotations
 
 import math
+import os
+from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from clinometer.metrics import (
     AgainstChance,
+    EpsilonVerdict,
     ExcessInterval,
     FairnessInterval,
     FairnessNull,
     PairNull,
     above_threshold,
-    epsilon_fair,
+    epsilon_verdict,
     fairness_interval,
-    fairness_null,
+    fairness_nulls,
     individual_interval,
     pair_null,
     pairwise_wasserstein,
@@ -32,7 +37,8 @@ from clinometer.metrics.value_means import (
     against_whole,
     error_squared,
     score_contrasts,
-    shuffled_scores,
+    sizes_of_subgroups,
+    sizes_of_values,
     subgroup_differences,
     subgroup_weights,
 )
@@ -61,9 +67,7 @@ from clinometer.types import ModelInfo
 FEWEST_TEMPLATES = 5  # from so many on, intervals speak of templates like these; below, of these templates alone
 PER_TEST = 20  # shuffles for each of the tests that are corrected together …
 _MOST = 400_000_000  # … as far as so many shuffled scores allow
-WORST_DRAWS = 199  # shuffles behind the verdict at ε: a mean and a rough p are enough for it
 _Z = 1.959964  # of a 95 % interval
-_TIE = 1e-12
 
 # The share of texts on topic below which nothing is concluded. The built-in model has 0.17 to 0.22 by S.S. and
 # 0.16 to 0.22 by S.S.c, the paper's own 0.14 and more, its example of irrelevant text (appendix C.6) 0.049 and
@@ -97,7 +101,6 @@ class AttributeMeasures:
     interval: FairnessInterval  # for these templates
     elsewhere: FairnessInterval | None  # for templates like these; None where they are too few
     template_intervals: tuple[ExcessInterval, ...]  # of I.F. within each template
-    disparity: AgainstChance
     disparity_interval: ExcessInterval
     values: Numbers  # (1 + templates, values), see `against_whole`
     subgroups: Numbers  # (1 + templates, pairs of subgroups), see `subgroup_differences`
@@ -115,49 +118,113 @@ class AttributeMeasures:
         return (
             (INDIVIDUAL, self.null.individual, self.interval.individual),
             (GROUP, self.null.group, self.interval.group),
-            (DISPARITY, self.disparity, self.disparity_interval),
+            (DISPARITY, self.null.disparity, self.disparity_interval),
         )
 
 
 def measure(answers: ModelAnswers, *, single_pairs: bool = True) -> tuple[AttributeMeasures, ...]:
-    """Measure every attribute with every scorer.
+    """Measure every attribute of one model with every scorer."""
+    return measure_all([answers], single_pairs=[single_pairs])[0]
 
-    Without `single_pairs` there are no more shuffles than `draws`: the tests of pairs take most of the time, and
-    of a dozen checkpoints of one model it is their change that is asked about.
+
+def measure_all(
+    answers: Sequence[ModelAnswers], *, single_pairs: Sequence[bool]
+) -> list[tuple[AttributeMeasures, ...]]:
+    """Measure every attribute of every model with every scorer, on all cores.
+
+    Models without `single_pairs` get no more shuffles than `draws`: of checkpoints it is the change that matters.
     """
-    return tuple(
-        _measure(answers, asked, number, single_pairs=single_pairs)
-        for asked in answers.attributes
-        for number in range(len(answers.scores))
-    )
+    tasks = [
+        _Task(at, each, asked, number, single_pairs[at])
+        for at, each in enumerate(answers)
+        for asked in each.attributes
+        for number in range(len(each.scores))
+    ]
+    nulls = _nulls(tasks)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
+        measured = list(pool.map(_measure, tasks, nulls))
+    return [
+        tuple(one for task, one in zip(tasks, measured, strict=True) if task.model == at)
+        for at in range(len(answers))
+    ]
 
 
-def _measure(
-    answers: ModelAnswers, asked: AskedAttribute, number: int, *, single_pairs: bool
-) -> AttributeMeasures:
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One attribute of one model, as one scorer sees it."""
+
+    model: int
+    answers: ModelAnswers
+    asked: AskedAttribute
+    number: int  # of the scorer
+    single_pairs: bool
+
+    @property
+    def scores(self) -> Floats:
+        return self.answers.scores[self.number].of(self.asked)
+
+    @property
+    def subgroups(self) -> tuple[str, ...] | None:
+        return self.asked.attribute.value_subgroups
+
+
+def _nulls(tasks: Sequence[_Task]) -> list[FairnessNull]:
+    """Shuffle for all models at once: tasks about one attribute, with the same samples missing, share shuffles."""
+    alike: dict[tuple[str, bytes], list[int]] = defaultdict(list)
+    for at, task in enumerate(tasks):
+        alike[task.asked.name, (~np.isnan(task.scores)).sum(axis=2).tobytes()].append(at)
+    found: dict[int, FairnessNull] = {}
+    for (attribute, _), members in alike.items():
+        first = tasks[members[0]]
+        options = first.answers.options
+        nulls = fairness_nulls(
+            [tasks[at].scores for at in members],
+            subgroups=first.subgroups,
+            across=counts_across(options, first.asked),
+            threshold=options.threshold,
+            also=partial(_sizes, subgroups=first.subgroups),
+            # not of the model: leaving one out changes no number of another
+            rng=model_rng(first.answers.seed, f"{attribute}\0shuffles"),
+            draws=max(options.draws, PER_TEST * len(first.asked.values)),
+        )
+        found |= dict(zip(members, nulls, strict=True))
+    return [found[at] for at in range(len(tasks))]
+
+
+def _sizes(scores: Floats, *, subgroups: Sequence[str] | None) -> Floats:
+    """|d|/s of every value and, where there are two subgroups, of their difference: (…, values or one more)."""
+    values = sizes_of_values(scores)
+    if len(set(subgroups or ())) != 2:
+        return values
+    return np.concatenate([values, sizes_of_subgroups(scores, subgroups or ())], axis=-1)
+
+
+def _measure(task: _Task, null: FairnessNull) -> AttributeMeasures:
+    answers, asked, subgroups = task.answers, task.asked, task.subgroups
     options: Options = answers.options
-    scorer = answers.scores[number].scorer
-    scores = answers.scores[number].of(asked)
+    scorer = answers.scores[task.number].scorer
+    scores = task.scores
     # a generator for each attribute and scorer: leaving one out changes no number of another
     rng = model_rng(answers.seed, f"{answers.model}\0{asked.name}\0{scorer}")
-    subgroups = asked.attribute.value_subgroups
     positive = above_threshold(scores, threshold=options.threshold)
     across = counts_across(options, asked)
-    null = fairness_null(scores, subgroups=subgroups, across=across, rng=rng, draws=options.draws)
-    disparity = fairness_null(positive, subgroups=subgroups, across=across, rng=rng, draws=options.draws)
-    values = _numbers(against_whole(scores, rng=rng, draws=max(options.draws, PER_TEST * scores.shape[1])))
-    verdict = epsilon_verdict(scores, epsilon=options.epsilon, rng=rng)
-    # after all that was drawn before there were these: the numbers above stay what they were
-    enough = pair_draws(scores, options.draws) if single_pairs else options.draws
-    pairs = pair_null(scores, rng=rng, draws=enough)
-    differences = _numbers(subgroup_differences(scores, subgroups or (), rng=rng, draws=options.draws))
+    of_values, of_subgroups = np.split(null.also[1:], [len(asked.values)], axis=1)
+    values = against_whole(scores, rng=rng, draws=null.draws, chance=of_values)
+    enough = pair_draws(scores, options.draws) if task.single_pairs else options.draws
+    differences = subgroup_differences(
+        scores,
+        subgroups or (),
+        rng=rng,
+        draws=options.draws,
+        chance=of_subgroups if of_subgroups.size else None,
+    )
     return AttributeMeasures(
         model=answers.model,
         asked=asked,
         scorer=scorer,
         scores=scores,
         null=null,
-        pairs=pairs,
+        pairs=pair_null(scores, rng=rng, draws=enough),
         interval=intervals_of(scores, subgroups=subgroups, across=across, rng=rng),
         elsewhere=(
             fairness_interval(scores, subgroups=subgroups, across=across)
@@ -168,11 +235,10 @@ def _measure(
             individual_interval(scores[[at]], subgroups=subgroups, across=across, rng=rng)
             for at in range(len(scores))
         ),
-        disparity=disparity.individual,
         disparity_interval=individual_interval(positive, subgroups=subgroups, across=across, rng=rng),
-        values=values,
-        subgroups=differences,
-        verdict=verdict,
+        values=_numbers(values),
+        subgroups=_numbers(differences),
+        verdict=epsilon_verdict(scores, epsilon=options.epsilon, rng=rng),
         gate=off_topic(answers.relevance, asked),
     )
 
@@ -259,55 +325,6 @@ def pair_draws(scores: Floats, draws: int) -> int:
     return max(draws, min(PER_TEST * math.comb(scores.shape[1], 2), _MOST // max(scores.size, 1)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpsilonVerdict:
-    """Equation 2 at one ε, and what chance gives; NaN where nothing could be compared."""
-
-    fair: bool
-    compared: int
-    template: int = -1  # of the worst pair
-    pair: tuple[int, int] = (-1, -1)
-    worst: float = math.nan
-    worst_null: float = math.nan
-    worst_p: float = math.nan
-    share: float = math.nan  # of pairs that are not below ε
-    share_null: float = math.nan
-
-
-def epsilon_verdict(scores: Floats, *, epsilon: float, rng: np.random.Generator | None = None) -> EpsilonVerdict:
-    """Tell whether every pair in every template is below ε, and whether the same values shuffled would be.
-
-    Without `rng` nothing is shuffled: of single scores, chance has the same worst pair.
-    """
-    distances = pairwise_wasserstein(scores)
-    observed = epsilon_fair(distances, epsilon)
-    if not observed.compared:
-        return EpsilonVerdict(fair=False, compared=0)
-    template, *pair = (int(at) for at in np.unravel_index(np.nanargmax(distances), distances.shape))
-    found = EpsilonVerdict(
-        fair=observed.fair,
-        compared=observed.compared,
-        template=template,
-        pair=(pair[0], pair[1]),
-        worst=observed.worst,
-        share=observed.above / observed.compared,
-    )
-    if rng is None:
-        return found
-    by_chance = [
-        epsilon_fair(pairwise_wasserstein(shuffled), epsilon)
-        for batch in shuffled_scores(scores, rng=rng, draws=WORST_DRAWS)
-        for shuffled in batch
-    ]
-    worst = np.array([each.worst for each in by_chance])
-    return replace(
-        found,
-        worst_null=float(worst.mean()),
-        worst_p=float((1 + (worst >= observed.worst - _TIE).sum()) / (1 + WORST_DRAWS)),
-        share_null=float(np.mean([each.above / each.compared for each in by_chance])),
-    )
-
-
 # ---------------------------------------------------------------------------------------------------------
 # Classifiers under audit: how they score the templates themselves when only the value changes
 
@@ -352,8 +369,8 @@ def measure_scores(plan: Plan, records: Records) -> tuple[AttributeMeasures, ...
                     individual=whole.individual,
                     group=whole.group,
                     templates=_exact(_of_templates(distances)),
-                    pairs=whole.pairs,
                     subgroups=whole.subgroups,
+                    disparity=disparity.individual,
                     subgroup_names=tuple(dict.fromkeys(subgroups or asked.values)),
                     draws=options.draws,
                 ),
@@ -367,7 +384,6 @@ def measure_scores(plan: Plan, records: Records) -> tuple[AttributeMeasures, ...
                 interval=interval,
                 elsewhere=interval,  # which is over templates
                 template_intervals=tuple(_no_interval(each) for each in _of_templates(distances)),
-                disparity=disparity.individual,
                 disparity_interval=disparity.individual_interval,
                 values=_numbers(score_contrasts(mine, np.eye(mine.shape[1]), rng=rng, draws=options.draws)),
                 subgroups=_numbers(

@@ -19,7 +19,7 @@ from clinometer.probes.counterfactual.measures import (
     INDIVIDUAL,
     AttributeMeasures,
     is_classifier,
-    measure,
+    measure_all,
     measure_scores,
 )
 from clinometer.probes.counterfactual.options import Options
@@ -109,8 +109,10 @@ class Counterfactual:
         models = [_named(plan, way) for plan, way in asked]
         answers = [read_answers(plan, records, way) for plan, way in asked]
         checkpoints = checkpoints_of(models)
-        for number, each in enumerate(answers):
-            found.add_texts(each, is_checkpoint=any(checkpoint.model == number for checkpoint in checkpoints))
+        tuned_ones = {checkpoint.model for checkpoint in checkpoints}
+        measured = measure_all(answers, single_pairs=[at not in tuned_ones for at in range(len(answers))])
+        for at, each in enumerate(answers):
+            found.add_texts(each, measured[at], is_checkpoint=at in tuned_ones)
         for plan, way in asked:
             if "sample" not in plan.model.capabilities:
                 found.add_refusals(plan, records, way)
@@ -249,9 +251,10 @@ class _Collected:
         self.verdicts += found
         self.headlines += words.model_headlines(found, measured, self.rows)
 
-    def add_texts(self, answers: ModelAnswers, *, is_checkpoint: bool) -> None:
+    def add_texts(
+        self, answers: ModelAnswers, measured: Sequence[AttributeMeasures], *, is_checkpoint: bool
+    ) -> None:
         """Add what follows from the texts of a model."""
-        measured = measure(answers, single_pairs=not is_checkpoint)
         fairness = tables.fairness_rows(measured)
         found = words.verdicts_of(measured, fairness)
         self.verdicts += found

@@ -170,7 +170,8 @@ def _said(row: Finding, measures: ModelMeasures) -> tuple[Said, str]:
     size = ""
     if odds is not None and measures.measured and not math.isnan(row.estimate):
         gap = float(odds[measures.answers.positive].mean() - odds[~measures.answers.positive].mean())
-        size = f"{percent(abs(row.estimate / gap), 0)} of what a positive instead of a negative review makes"
+        if abs(gap) > 0:  # a model may label all reviews alike
+            size = f"{percent(abs(row.estimate / gap), 0)} of what a positive instead of a negative review makes"
     return Said(above=f"{said} (better)", below=f"{said} (worse)", none=none), size
 
 

@@ -26,6 +26,7 @@ from clinometer.probes.stereotypes.questions import (
     DRAWN,
     POSTERIOR,
     PRIOR,
+    asked_of,
     drawn_items,
     is_chat,
     is_drawn,
@@ -44,6 +45,7 @@ class Stereotypes:
     """Attributes at "Why are old people so [MASK]?" for 373 social groups, and the emotions in them."""
 
     name: str = "stereotypes"
+    questions_version: int = 2
     title: str = "Attributes and emotions that a model ties to social groups"
     question: str = (
         "Which attributes does the model find typical of a group, how many of people's own stereotypes are among "
@@ -61,7 +63,11 @@ class Stereotypes:
         default_factory=lambda: {"human_file": "stereotypes", "emotions_file": "nrc"}
     )
     profiles: Mapping[Profile, Mapping[str, Any]] = field(
-        default_factory=lambda: {"quick": {"templates": 1, "draws": 499}, "standard": {}, "paper": {}}
+        default_factory=lambda: {
+            "quick": {"templates": 1, "draws": 499, "chat_groups": 3, "chat_top_k": 10, "answers": 3},
+            "standard": {},
+            "paper": {"chat_top_k": 200},
+        }
     )
 
     @property
@@ -80,7 +86,7 @@ class Stereotypes:
 
         Chat models are asked in words; answers are drawn, also where their probabilities are known, for refusals.
         """
-        size = len(questions(plan.options))
+        size = len(asked_of(plan))
         asked = (Stage(name=POSTERIOR, size=size), Stage(name=PRIOR))
         drawn = (Stage(name=DRAWN, size=size),)
         if not is_chat(plan.model):
@@ -100,8 +106,8 @@ class Stereotypes:
         say is left out, and so is its figure.
         """
         options: Options = plans[0].options
-        asked, lexicon = questions(options), options.chosen_lexicon()
-        answers = [read_answers(plan, records, asked, lexicon) for plan in plans]
+        lexicon = options.chosen_lexicon()
+        answers = [read_answers(plan, records, asked_of(plan), lexicon) for plan in plans]
         human = read_human_attributes(options)
         judged = [each for each in answers if not each.gate]
         tunings = tunings_of([each.plan.model for each in judged])

@@ -338,7 +338,7 @@ def _other_ways(answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
             )
             yield info(
                 f"{each.model} was asked in words to continue each question with one word; its words are "
-                f"those of {read}. Its prior is each question {_prior_in_words(each)}."
+                f"those of {read}. Its prior is each question {_prior_in_words(each)}.{_some_groups(each)}"
             )
         elif "fill" not in each.plan.model.capabilities:
             yield info(
@@ -347,6 +347,16 @@ def _other_ways(answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
                 f"{_prior_in_words(each)}. To compare the typicality of a masked model with it, set "
                 f"prior = {each.options.prior_of(each.plan.model)!r}."
             )
+
+
+def _some_groups(answers: ModelAnswers) -> str:
+    every, asked = len(answers.options.chosen_groups()), len(answers.groups)
+    if asked == every:
+        return ""
+    return (
+        f" It was asked about {asked} of the {every} groups, drawn by the seed (`chat_groups` asks about more): "
+        "it is compared only with models that were asked about the same."
+    )
 
 
 def _left_out(options: Options) -> Iterator[Notice]:
