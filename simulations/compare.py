@@ -11,9 +11,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
+from clinometer.metrics.fairness import group_values
+from clinometer.metrics.fairness_intervals import distances_and_nulls
 from clinometer.metrics.fairness_resampling import individual_interval
 from clinometer.probes.kit import Floats
 from clinometer.probes.kit.compare import Units, compare_models
@@ -63,6 +66,7 @@ def words(rng: np.random.Generator, lean: float, change: float) -> Pair:
     draws = rng.random((3, 200))
     share = 0.1 + lean
     both = draws[0] < 0.75 * share
+    change /= 1 - 0.75 * share  # among the words that are not called by both
     sides = [
         (both | (each < 0.25 * share + more)).astype(np.float64)
         for each, more in zip(draws[1:], (0.0, change), strict=True)
@@ -82,15 +86,31 @@ def groups(rng: np.random.Generator, lean: float, change: float) -> Pair:
 
 
 def texts(rng: np.random.Generator, lean: float, change: float) -> Pair:
-    """Scores of texts about 6 values in 8 templates, 40 of each; the first value is scored higher by the lean."""
+    """Scores of texts about 6 values in 8 templates, 40 of each; the first value's are higher, up to this I.F."""
     measured = []
-    for more in (lean, lean + change):
-        scores = rng.beta(2, 2, size=(8, 6, 40))
-        scores[:, 0] += more
+    for excess in (lean, lean + change):
+        scores = _scores(rng, float(np.interp(excess, *_shifts())))
         found = individual_interval(scores, rng=rng, draws=99)
         row = Finding(labels={}, estimate=found.excess, low=found.low, high=found.high, p=0.5)
         measured.append(replace(_units("counterfactual", np.zeros(8)), form="measured", whole=row))
     return measured[0], measured[1]
+
+
+def _scores(rng: np.random.Generator, shift: float) -> Floats:
+    scores = rng.beta(2, 2, size=(8, 6, 40))
+    scores[:, 0] += shift
+    return scores
+
+
+@cache
+def _shifts() -> tuple[Floats, Floats]:
+    """Return which excess of I.F. follows, on average, from which shift of one value's scores."""
+    rng, shifts = np.random.default_rng(0), np.linspace(0, 0.5, 11)
+    excess = []
+    for shift in shifts:
+        found = [distances_and_nulls(_scores(rng, shift), group_values(6))[0] for _ in range(40)]
+        excess.append(float(np.mean([distance - chance for distance, chance in found])))
+    return np.array(excess) - excess[0], shifts
 
 
 def _pair(audit: str, sides: list[Floats], **more: object) -> Pair:
@@ -103,7 +123,7 @@ FAMILIES: dict[str, tuple[Callable[[np.random.Generator, float, float], Pair], f
     "counterexamples": (occupations, 0.2),
     "sentiment_words": (words, 0.1),
     "stereotypes": (groups, 0.004),
-    "counterfactual": (texts, 0.2),
+    "counterfactual": (texts, 0.03),
 }
 
 

@@ -59,7 +59,7 @@ def stigma_findings(model, values, *, gate="", state="none found", template="for
     return Findings(probe="stigma", tables=(table,), figures=(), verdicts=(verdict,), release=__version__)
 
 
-def stigma_run(path, model, *, lean=0.0, level=0.4, seed=0, options="", **more):
+def stigma_run(path, model, *, lean=0.0, level=0.3, seed=0, options="", **more):
     """A run of one masked model whose stigmatized conditions are more negative by the lean."""
     common = np.random.default_rng(99).normal(0, 0.03, size=60)
     own = np.random.default_rng(seed).normal(0, 0.01, size=60)

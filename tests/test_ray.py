@@ -117,7 +117,10 @@ class Poisoned(Numbers):
         for number, item in enumerate(super().questions(stage, plan, records)):
             if number == 33 and stage.name == "first" and plan.model.name == "fake-0":
                 yield type(item)(
-                    request=type(item.request)(text="KILL whoever is asked what [MASK] is now.", words=item.request.words), tags=item.tags
+                    request=type(item.request)(
+                        text="KILL whoever is asked what [MASK] is now.", words=item.request.words
+                    ),
+                    tags=item.tags,
                 )
             else:
                 yield item

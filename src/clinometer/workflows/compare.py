@@ -262,7 +262,7 @@ def _obstacles(before: Side, after: Side, audits: Mapping[str, Probe]) -> tuple[
 
 def _values(options: Any) -> dict[str, Any]:
     """Return options by name; a file by what is in it."""
-    values = dataclasses.asdict(options) if dataclasses.is_dataclass(options) else dict(vars(options))
+    values = {each.name: getattr(options, each.name) for each in dataclasses.fields(options)}
     for name, value in values.items():
         if name.endswith("_file") and value:
             try:
@@ -328,11 +328,11 @@ def _similarity(sides: Sequence[Side], audits: Mapping[str, Probe]) -> list[Find
     """Return how alike the models see groups (the RSA matrix), where an audit can say so."""
     rows = []
     for name, probe in audits.items():
-        able = [side for side in sides if name in side.source.findings and hasattr(probe, "alike")]
-        asked = [side for side in able if any(v.audit == name for v in side.verdicts())]
-        if len(asked) < 2:
+        alike = getattr(probe, "alike", None)
+        asked = [side for side in sides if any(v.audit == name for v in side.verdicts())]
+        if alike is None or len(asked) < 2:
             continue
-        rho, groups = probe.alike([(side.source.findings[name], side.model.name) for side in asked])
+        rho, groups = alike([(side.source.findings[name], side.model.name) for side in asked])
         rows += [
             Finding(labels={"model": one.label, "other_model": other.label}, estimate=float(rho[i, j]), n=groups)
             for i, one in enumerate(asked)

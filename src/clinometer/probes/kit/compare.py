@@ -251,7 +251,8 @@ def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
     reach = [max(float(s.estimate[0] - s.low[0]), float(s.high[0] - s.estimate[0])) for s in sides]
     if any(map(math.isnan, reach)) or not reach[0] > 0:  # models that answer alike have nothing to detect
         return math.nan
-    power = 0.8 if settled else POWER_OF_EACH
+    # a distance that has grown varies more, too
+    power = 0.8 if settled and match.before.form != "distance" else POWER_OF_EACH
     return detectable_from_interval(-max(reach), max(reach), tests=tests, power=power, freedom=freedom)
 
 
@@ -428,9 +429,9 @@ def places_of(audit: str, asked: Mapping[str, Units], *, seed: int = 0) -> list[
             sets.append({model: each})
     places: list[Place] = []
     for number, known in enumerate(sets):
-        for each in _placed(known, seed=seed):
+        for place in _placed(known, seed=seed):
             # letters of another set mean something else
-            places.append(replace(each, letters=tuple(f"{letter}{'′' * number}" for letter in each.letters)))
+            places.append(replace(place, letters=tuple(f"{letter}{'′' * number}" for letter in place.letters)))
     return places + [Place(model=model, units=each) for model, each in asked.items() if model not in judged]
 
 
@@ -455,10 +456,10 @@ def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
         found = leans
         if pairs:
             rng = model_rng(seed, "pairs")
-            forms = {"signed": form == "signed", "shares": form == "share"}
             found = paired_leans(
-                values[:, one], values[:, other], parts, weights, rng=rng, draws=1999, **forms
-            ).distance
+                values[:, one], values[:, other], parts, weights, rng=rng, draws=1999,
+                signed=form == "signed", shares=form == "share",
+            ).distance  # fmt: skip
     numbers = [getattr(found, name).tolist() for name in ("estimate", "low", "high", "p")]
     rows = with_q(
         Finding(labels={}, estimate=e, low=low, high=high, p=p) for e, low, high, p in zip(*numbers, strict=True)
