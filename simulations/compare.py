@@ -108,7 +108,7 @@ def _shifts() -> tuple[Floats, Floats]:
     rng, shifts = np.random.default_rng(0), np.linspace(0, 0.5, 11)
     excess = []
     for shift in shifts:
-        found = [distances_and_nulls(_scores(rng, shift), group_values(6))[0] for _ in range(40)]
+        found = [distances_and_nulls(_scores(rng, shift), group_values(6, None))[0] for _ in range(40)]
         excess.append(float(np.mean([distance - chance for distance, chance in found])))
     return np.array(excess) - excess[0], shifts
 
