@@ -439,6 +439,7 @@ class ChangeVerdict:
     p: float
     q: float
     n: int  # units that both models have
+    unit: str  # what a unit is called: "condition"
     lean_before: float
     lean_after: float
     change: float  # of the lean with its sign
