@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ from clinometer.models.protocols import Model
 from clinometer.models.providers.protocol import models_by_name
 from clinometer.probes.protocol import Probe
 from clinometer.results import Run
-from clinometer.store import RunFolder
+from clinometer.store import RunFolder, fetched, working_folder
 from clinometer.types import ModelSpec, Profile
 from clinometer.workflows import (
     AuditRequest,
@@ -224,21 +225,22 @@ def resume(
     that a model has in the run, where its folder is now. With `accept_code_change`,
     the run goes on though the code of ours that asks a model is another by now; the run records it.
     """
-    request = ResumeRequest(
-        run=_folder(run),
-        models=models_by_name(models),
-        probes=tuple(probes),
-        trusted=tuple(trust_remote_code),
-        places=places or {},
-        accept_code_change=accept_code_change,
-        execution=execution or Execution(),
-    )
-    return run_resume(request, progress=progress)
+    with _working(run) as folder:
+        request = ResumeRequest(
+            run=folder,
+            models=models_by_name(models),
+            probes=tuple(probes),
+            trusted=tuple(trust_remote_code),
+            places=places or {},
+            accept_code_change=accept_code_change,
+            execution=execution or Execution(),
+        )
+        return run_resume(request, progress=progress)
 
 
 def open_run(path: str | Path) -> Run:
     """Open a run folder to read its findings and records."""
-    return Run(RunFolder.open(Path(path)))
+    return Run(RunFolder.open(fetched(path)))
 
 
 def verify(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -> Verification:
@@ -248,10 +250,21 @@ def verify(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -
 
 def write_report(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -> Path:
     """Write the run's HTML report from its records and findings, and return where it is."""
-    return report_run(_folder(run), probes={probe.name: probe for probe in probes})
+    with _working(run) as folder:
+        return report_run(folder, probes={probe.name: probe for probe in probes})
 
 
 def _folder(run: Run | RunFolder | str | Path) -> RunFolder:
     if isinstance(run, Run):
         return run.folder
-    return run if isinstance(run, RunFolder) else RunFolder.open(Path(run))
+    return run if isinstance(run, RunFolder) else RunFolder.open(fetched(run))
+
+
+@contextlib.contextmanager
+def _working(run: Run | RunFolder | str | Path) -> Iterator[RunFolder]:
+    """Yield a run that is written to: one on shared storage is leased, and what changes is sent there."""
+    if isinstance(run, (Run, RunFolder)):
+        yield _folder(run)
+        return
+    with working_folder(run) as folder:
+        yield RunFolder.open(folder)

@@ -133,7 +133,10 @@ def audit(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The run folder; it must not exist.", show_default="runs/<date>-<model>-<profile>"),
+        typer.Option(
+            help="The run folder, or s3://BUCKET/RUN; it must not exist.",
+            show_default="runs/<date>-<model>-<profile>",
+        ),
     ] = None,
     device: DeviceOption = "auto",
     batch_tokens: BatchTokensOption = 0,

@@ -28,7 +28,8 @@ from clinometer.probes.protocol import Plan, Probe, Stage, questions_version
 from clinometer.questions import items_of
 from clinometer.results import Run
 from clinometer.spec import dump_spec, with_folders
-from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied
+from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied, working_folder
+from clinometer.store.remote import address_of
 from clinometer.types import AuditSpec, Findings, Item, ModelInfo
 from clinometer.workflows.checks import (
     FirstQuestions,
@@ -87,7 +88,10 @@ class ResumeRequest:
 
 
 def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run:
-    """Make a new run folder, complete it and write its report."""
+    """Make a new run folder, complete it and write its report; one on shared storage is worked on here."""
+    if address_of(request.folder):
+        with working_folder(request.folder, new=True) as folder:
+            return run_audit(replace(request, folder=folder), progress=progress)
     progress = progress or Silent()
     spec = with_folders(request.spec, base=Path.cwd())
     probes = probes_of(spec, given=request.probes)
