@@ -11,7 +11,7 @@ from tests.store.s3_server import moto_server, s3_server
 
 import clinometer
 from clinometer.errors import InputError, RunLockedError, StoreError
-from clinometer.store import lease as lease_module
+from clinometer.store import sharing
 from clinometer.store.lease import Lease
 from clinometer.store.remote import Mirror, Remote, address_of
 from clinometer.store.sharing import mirror_of
@@ -33,23 +33,25 @@ def bucket(server, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_ENDPOINT_URL", server)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("CLINOMETER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(lease_module, "MOMENT", 0.0)
+    monkeypatch.setattr(sharing, "cache_folder", lambda: tmp_path / "cache")
     return f"s3://shared/{hashlib.sha256(str(tmp_path).encode()).hexdigest()[:8]}"
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """No test waits a second for a rival that it does not have."""
-    take = Lease.__init__
-    monkeypatch.setattr(
-        Lease, "__init__", lambda self, remote, **given: take(self, remote, **{"moment": 0.0, **given})
-    )
+    made = Lease.__init__
+    monkeypatch.setattr(Lease, "__init__", lambda self, remote, moment=0.0: made(self, remote, moment=moment))
+
+
+def problems(address):
+    """What verify finds in a run that is fetched."""
+    return run_verify(VerifyRequest(run=clinometer.open_run(address).folder, probes=(Tiny(),))).problems
 
 
 def elsewhere(monkeypatch, tmp_path):
     """Another machine: nothing of the run is here."""
-    monkeypatch.setenv("CLINOMETER_CACHE", str(tmp_path / "another"))
+    monkeypatch.setattr(sharing, "cache_folder", lambda: tmp_path / "another")
 
 
 def test_a_run_on_shared_storage_is_the_run_that_is_here(bucket, tmp_path):
@@ -72,8 +74,7 @@ def test_a_run_on_shared_storage_is_the_run_that_is_here(bucket, tmp_path):
 def test_another_machine_reads_and_verifies_it(bucket, tmp_path, monkeypatch):
     clinometer.audit(fake(), probes=[Tiny()], folder=f"{bucket}/run")
     elsewhere(monkeypatch, tmp_path)
-    run = clinometer.open_run(f"{bucket}/run")
-    assert run_verify(VerifyRequest(run=run.folder, probes=(Tiny(),))).problems == ()
+    assert problems(f"{bucket}/run") == ()
 
 
 def test_another_machine_resumes_what_a_dead_driver_left(bucket, tmp_path, monkeypatch):

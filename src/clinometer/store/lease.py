@@ -4,13 +4,14 @@ A store has no locks. So each driver writes a file of its own below `leases/`, r
 others. Time is the store's: how old a file is, is the difference between what the store says of it and of one that
 was written just now; no two machines have to agree on a clock.
 
-To take the lease, a driver says that it wants it, waits a moment, and looks again. Whoever is named by a lease that
-was renewed within 60 seconds has it. Of two who want it at the same moment, the smaller name gets it. The moment is
+To take the lease, a driver says that it wants it, waits a moment, and looks again. Whoever has renewed a lease
+within the last 60 seconds has it. Of two who want it at the same moment, the smaller name gets it. The moment is
 longer than a write takes, so of two drivers the later one sees the earlier.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -61,9 +62,8 @@ class Lease:
         except BaseException:
             self._remote.remove(self._name)
             raise
-        for name in self._remote.files(LEASES):  # nobody is behind the others any more
-            if name != self._name and name not in self._others():
-                self._remote.remove(name)
+        for name in self._stale():  # nobody is behind these any more
+            self._remote.remove(name)
 
     def renew(self) -> None:
         """Say that this driver is still there; raise RunLockedError if another took over meanwhile."""
@@ -83,19 +83,23 @@ class Lease:
 
     def _others(self) -> dict[str, dict[str, Any]]:
         """Return the leases of others that are still believed, by name, with what they say."""
-        found = self._remote.files(LEASES)
-        if not set(found) - {self._name}:
+        fresh = {}
+        for name, age in self._ages().items():
+            if name.endswith(".json") and age <= self._expires:
+                with contextlib.suppress(FileNotFoundError, ValueError):  # given back just now
+                    fresh[name] = dict(json.loads(self._remote.read(name)))
+        return fresh
+
+    def _stale(self) -> list[str]:
+        return [name for name, age in self._ages().items() if age > self._expires]
+
+    def _ages(self) -> dict[str, float]:
+        """Return how many seconds ago the files of others were written."""
+        found = {name: info for name, info in self._remote.files(LEASES).items() if name != self._name}
+        if not found:
             return {}
         now = self._now()
-        fresh = {}
-        for name, info in found.items():
-            if name == self._name or name.endswith(".now") or now - info.mtime_ns / 1e9 > self._expires:
-                continue
-            try:
-                fresh[name] = dict(json.loads(self._remote.read(name)))
-            except (FileNotFoundError, ValueError):  # given back just now
-                continue
-        return fresh
+        return {name: now - info.mtime_ns / 1e9 for name, info in found.items()}
 
     def _now(self) -> float:
         """Return the time by the clock of the store."""
@@ -111,7 +115,8 @@ class Lease:
         self._remote.write(self._name, json.dumps(said).encode())
 
     def _locked(self, said: dict[str, Any]) -> RunLockedError:
+        who = f"process {said.get('process', '?')} on {said.get('machine', '?')}"
         return RunLockedError(
-            f"{self._remote.address} is in use by process {said.get('process', '?')} on {said.get('machine', '?')}; "
+            f"{self._remote.address} is in use by {who}; "
             f"wait until it ends, or stop it: {self._expires:.0f} seconds later the run is free"
         )

@@ -11,7 +11,7 @@ had not sent yet, a few seconds of answers, which are asked again.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -97,8 +97,9 @@ class Remote:
         """Remove a file; one that is gone already is fine."""
 
         def work() -> None:
-            if self._fs.get_file_info(self._place(path)).type == fs.FileType.File:
-                self._fs.delete_file(self._place(path))
+            with contextlib.suppress(FileNotFoundError):
+                if self._fs.get_file_info(self._place(path)).type == fs.FileType.File:
+                    self._fs.delete_file(self._place(path))
 
         self._try(f"remove {path} from", work)
 
@@ -114,7 +115,7 @@ class Remote:
             raise
         except (pa.ArrowException, OSError) as error:
             raise StoreError(
-                f"cannot {what} {self.address} ({reason(error)}); check the address, the connection and your rights"
+                f"cannot {what} {self.address} ({reason(error)}); check the address, the network and your rights"
             ) from error
 
 

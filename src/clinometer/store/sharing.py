@@ -37,7 +37,8 @@ def working_folder(place: str | PurePath, *, new: bool = False) -> Iterator[Path
     try:
         if new and PROVENANCE in remote.files():
             raise InputError(
-                f"{address} already holds a run; continue it with `clinometer resume {address}`, or name a new folder"
+                f"{address} already holds a run; continue it with `clinometer resume {address}`, or name a new "
+                "folder"
             )
         mirror = Mirror(remote, folder)
         mirror.fetch()
