@@ -79,13 +79,12 @@ class Remote:
         """Write a file: once it is seen by others, it is whole."""
         place = self._place(path)
         whole = self._fs.type_name in _WHOLE
-        target = (
-            place if whole else f"{place.rpartition('/')[0]}/{TEMPORARY}{hashlib.sha256(data).hexdigest()[:16]}"
-        )
+        folder = place.rpartition("/")[0]
+        target = place if whole else f"{folder}/{TEMPORARY}{secrets.token_hex(8)}"
 
         def work() -> None:
             if not whole:
-                self._fs.create_dir(place.rpartition("/")[0], recursive=True)
+                self._fs.create_dir(folder, recursive=True)
             with self._fs.open_output_stream(target) as stream:
                 stream.write(data)
             if not whole:
