@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any, final
