@@ -12,8 +12,8 @@ from clinometer.models.load import load_model
 from clinometer.models.protocols import Model
 from clinometer.models.providers.protocol import models_by_name
 from clinometer.probes.protocol import Probe
-from clinometer.results import Run
-from clinometer.store import RunFolder, fetched, working_folder
+from clinometer.results import Comparison, Run
+from clinometer.store import RunFolder, fetched, open_any, working_folder, write_bundle
 from clinometer.types import ModelSpec, Profile
 from clinometer.workflows import (
     AuditRequest,
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from clinometer.workflows.checkpoints import Tuned
 
 __all__ = [
-    "audit", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify", "write_report",
+    "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify",
+    "write_report",
 ]  # fmt: skip
 
 
@@ -238,33 +239,56 @@ def resume(
         return run_resume(request, progress=progress)
 
 
+def compare(
+    *runs: Run | RunFolder | str | Path, base: str = "", probes: Sequence[Probe] = (), seed: int = 0
+) -> Comparison:
+    """Compare models: of two runs or more, or those of one run; needs no model.
+
+    A run is a folder or an object; "RUN::MODEL" names one model of a run. The first, or `base`, is *before*.
+    Models
+    are paired by name, on the units that both were asked about. `probes` are audits that are not registered.
+    """
+    from clinometer.workflows.compare import CompareRequest, run_compare
+
+    given = tuple(each.folder if isinstance(each, Run) else each for each in runs)
+    return run_compare(CompareRequest(sources=given, base=base, probes=tuple(probes), seed=seed))
+
+
 def open_run(path: str | Path) -> Run:
-    """Open a run folder to read its findings and records."""
-    return Run(RunFolder.open(fetched(path)))
+    """Open a run folder, or a bundle, to read its findings and records."""
+    return Run(open_any(fetched(path)))
+
+
+def bundle(run: Run | RunFolder | str | Path, *, out: str | Path | None = None) -> Path:
+    """Write a complete run as one file (spec, findings, records, report, checksums) and return where it is.
+
+    Without `out` it goes beside the run folder, as NAME.zip. The same run always gives the same bytes.
+    """
+    return write_bundle(_folder(run), Path(out) if out is not None else None)
 
 
 def verify(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -> Verification:
-    """Check the checksums of a run, and that its findings follow from its records."""
+    """Check the checksums of a run or bundle, and that its findings follow from its records."""
     return run_verify(VerifyRequest(run=_folder(run), probes=tuple(probes)))
 
 
 def write_report(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -> Path:
-    """Write the run's HTML report from its records and findings, and return where it is."""
-    with _working(run) as folder:
+    """Write the run's HTML report from its records and findings, and return where it is: beside a bundle."""
+    with _working(run, bundles=True) as folder:
         return report_run(folder, probes={probe.name: probe for probe in probes})
 
 
 def _folder(run: Run | RunFolder | str | Path) -> RunFolder:
     if isinstance(run, Run):
         return run.folder
-    return run if isinstance(run, RunFolder) else RunFolder.open(fetched(run))
+    return run if isinstance(run, RunFolder) else open_any(fetched(run))
 
 
 @contextlib.contextmanager
-def _working(run: Run | RunFolder | str | Path) -> Iterator[RunFolder]:
+def _working(run: Run | RunFolder | str | Path, *, bundles: bool = False) -> Iterator[RunFolder]:
     """Yield a run that is written to: one on shared storage is leased, and what changes is sent there."""
     if isinstance(run, (Run, RunFolder)):
         yield _folder(run)
         return
     with working_folder(run) as folder:
-        yield RunFolder.open(folder)
+        yield open_any(folder) if bundles else RunFolder.open(folder)

@@ -138,7 +138,10 @@ def test_what_cannot_be_asked(model):
 
 def test_the_cost_is_the_conversation_and_its_words(model):
     long, short = (AnswerWord(messages=user("Why?"), words=WORDS, candidates=count) for count in (0, 2))
-    assert model.cost([long])[0] - model.cost([short])[0] == 2 * (len(WORDS) - 2)
+    saved = (len(WORDS) - 2) / 2  # two tokens for each word; a quarter is counted, as of answers that are drawn
+    assert model.cost([long])[0] - model.cost([short])[0] == pytest.approx(saved, abs=1)
+    some, many = (AnswerWord(messages=user("Why?"), top_k=count) for count in (10, 110))
+    assert model.cost([many])[0] - model.cost([some])[0] == pytest.approx(50, abs=1)
 
 
 def test_launch_answers_both_kinds(model):

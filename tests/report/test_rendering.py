@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import re
+import struct
 import subprocess
 import sys
 import time
@@ -15,9 +16,12 @@ from html.parser import HTMLParser
 
 import pytest
 import vl_convert
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clinometer.errors import RecordsError
 from clinometer.report import Evidence, Exchange, render, rendering
+from clinometer.report.packing import LETTERS, _by_bits, code_width, packed
 from clinometer.types import Figure, Finding, Findings, FindingTable, Notice
 from tests.report.payloads import PAYLOADS
 from tests.report.samples import evidence, findings, model_info, page, small_findings, with_suffix
@@ -99,7 +103,29 @@ def test_payload_is_shown_as_it_is(payload):
 
 
 def values_of(packed) -> list:
-    return packed if isinstance(packed, list) else [packed["each"][i] for i in packed["at"]]
+    """Read a column as assets/findings.js does."""
+    if isinstance(packed, list):
+        return packed
+    if "bits" in packed:
+        halves = struct.pack(f">{len(packed['bits']) // 5}L", *places(packed["bits"], 5))
+        return [None if math.isnan(value) else value for (value,) in struct.iter_unpack(">d", halves)]
+    if "words" in packed:
+        return [" ".join(coded(text, packed["words"])) for text in packed["texts"]]
+    return coded(packed["at"], values_of(packed["each"]))
+
+
+def coded(codes: str, values: list) -> list:
+    return [values[place] for place in places(codes, code_width(len(values)))]
+
+
+def places(codes: str, width: int) -> list[int]:
+    found = []
+    for i in range(0, len(codes), width):
+        place = 0
+        for letter in codes[i : i + width]:
+            place = place * len(LETTERS) + LETTERS.index(letter)
+        found.append(place)
+    return found
 
 
 def test_a_page_without_escaping_would_be_noticed():
@@ -229,7 +255,8 @@ def test_the_values_of_a_table_stand_once_on_the_page_whole_and_in_order():
         for i in range(3)
     )
     html = render(page(findings=(Findings(probe="p", tables=(table,), figures=figures),)))
-    assert html.count(repr(37 / 7)) == 1  # row 37 is not among those that the page shows without its script
+    assert html.count(_by_bits([37 / 7])["bits"]) == 1  # row 37 is in the data, and nowhere else
+    assert repr(37 / 7) not in html
     *charts, data = [json.loads(block) for block in parse(html).blocks]
     assert [chart["table"] for chart in charts] == ["data-1-1"] * 3
     assert data["size"] == 41
@@ -243,6 +270,28 @@ def test_the_values_of_a_table_stand_once_on_the_page_whole_and_in_order():
     }  # p and q were not computed: they are not there
     assert values_of(data["columns"][0]["label"]) == [row.labels["a"] for row in rows]
     assert data["columns"][0]["label"]["each"] == ["a0", "a1"]
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False), st.integers(-(2**60), 2**60)),
+        max_size=300,
+    )
+    | st.lists(st.text(st.sampled_from('ab ,é\\"<&'), max_size=8), max_size=300)
+    | st.lists(st.sampled_from(["man", "woman", 3, 0.5, None, "∞"]), max_size=300)
+)
+def test_what_is_packed_is_read_back_whole(values):
+    """Every bit of a number, every space of a text, whatever way is the shortest."""
+    written = json.loads(json.dumps(packed(values)))
+    read = values_of(written)
+    assert read == values
+    assert len(json.dumps(written, separators=(",", ":"))) <= len(json.dumps(values, separators=(",", ":")))
+
+
+def test_more_values_than_letters_are_told_apart():
+    values = [f"word {i % 5_000}" for i in range(20_000)]
+    assert values_of(packed(values)) == values
+    assert len(json.dumps(packed(values))) < 110_000  # of 270,000
 
 
 def test_a_figure_costs_little_however_long_its_table_is():

@@ -159,6 +159,14 @@ def test_an_endpoint_that_changes_within_a_run_is_reported(tmp_path):
     assert verified(run)
 
 
+def test_a_later_stage_that_asks_nothing_does_not_end_the_audit(tmp_path):
+    with serve_endpoint() as endpoint:
+        options = {"digits": {"questions": 3, "then": -1}}
+        run = clinometer.audit(spec_of(endpoint), probes=Digits(), options=options, folder=tmp_path / "run")
+    assert {row.labels["stage"] for row in run.findings[0].tables[0].rows} == {"first"}
+    assert verified(run)
+
+
 def test_a_change_is_reported_when_answers_come_from_the_cache(tmp_path):
     with serve_endpoint() as endpoint:
         ask(endpoint, tmp_path / "first", cache=tmp_path / "cache")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _SETTING = re.compile(r"[a-z_]+\.[a-z_]+=")
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", show_default=False)]
+RunOrBundle = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The run folder, or a bundle of it.", show_default=False)
+]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, cuda or cuda:N.")]
 BatchTokensOption = Annotated[
     int, typer.Option(min=0, help="Padded tokens in one batch; 0 chooses by device. Only changes speed.")

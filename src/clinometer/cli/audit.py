@@ -25,7 +25,15 @@ from clinometer.cli.arguments import (
     WorkersOption,
     cluster_of,
 )
-from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
+from clinometer.cli.outcome import (
+    AllowOption,
+    FailOnOption,
+    JsonOption,
+    LimitsOption,
+    MarkdownOption,
+    Outcome,
+    settle,
+)
 from clinometer.cli.progress import finish_run
 from clinometer.errors import SpecError
 
@@ -162,10 +170,13 @@ def audit(
     json: JsonOption = None,
     markdown: MarkdownOption = None,
     fail_on: FailOnOption = "",
+    limits: LimitsOption = None,
     allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Audit language models and write a report."""
-    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
+    outcome = Outcome(
+        json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell, limits_file=limits
+    )
     described = {
         "MODEL": model, "--model": named, "--probe": probe, "--profile": profile, "--seed": seed,
         "--dtype": dtype, "--set": set_,
@@ -217,7 +228,7 @@ def audit(
         wanted = with_groups(wanted, groups) if groups else wanted
 
     place = out if out is not None else new_run_folder(wanted)
-    limits = Limits(requests=max_requests, tokens=max_tokens, cost=max_cost)
+    budget = Limits(requests=max_requests, tokens=max_tokens, cost=max_cost)
     execution = Execution(
         device=device,
         batch_tokens=batch_tokens,
@@ -225,10 +236,10 @@ def audit(
         executor=executor,
         cluster=cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
         concurrency=concurrency,
-        limits=limits,
+        limits=budget,
         accept_missing=accept_missing,
     )
-    request = AuditRequest(spec=wanted, folder=place, execution=execution)
+    request = AuditRequest(spec=wanted, folder=place, execution=execution, cohort=spec is not None)
     if dry_run:
         from clinometer.cli.estimate import print_estimate
 

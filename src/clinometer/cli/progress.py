@@ -70,6 +70,8 @@ def print_run(run: Run) -> None:
     show()
     show(f"run     {run.path}")
     show(f"report  {run.report_path}")
+    if (run.path / "comparison.html").is_file():
+        show(f"compare {run.path / 'comparison.html'}")
     if run.digest:
         show(f"digest  {run.digest}")
 

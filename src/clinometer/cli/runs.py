@@ -21,12 +21,21 @@ from clinometer.cli.arguments import (
     RayAddressOption,
     RayLogsOption,
     RunArgument,
+    RunOrBundle,
     TrustOption,
     WorkerResourcesOption,
     WorkersOption,
     cluster_of,
 )
-from clinometer.cli.outcome import AllowOption, FailOnOption, JsonOption, MarkdownOption, Outcome, settle
+from clinometer.cli.outcome import (
+    AllowOption,
+    FailOnOption,
+    JsonOption,
+    LimitsOption,
+    MarkdownOption,
+    Outcome,
+    settle,
+)
 from clinometer.cli.progress import finish_run
 from clinometer.cli.terminal import show
 
@@ -103,8 +112,8 @@ def resume(
         finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
-def verify(run: RunArgument) -> None:
-    """Check a run's checksums and recompute its findings; needs no model."""
+def verify(run: RunOrBundle) -> None:
+    """Check the checksums of a run or bundle and recompute its findings; needs no model."""
     from clinometer.store import fetched
     from clinometer.workflows import VerifyRequest, run_verify
 
@@ -122,7 +131,7 @@ def verify(run: RunArgument) -> None:
 
 
 def report(
-    run: RunArgument,
+    run: RunOrBundle,
     figures: Annotated[
         Path | None,
         typer.Option(help="Also save every figure as PNG and SVG into this folder.", show_default=False),
@@ -130,10 +139,13 @@ def report(
     json: JsonOption = None,
     markdown: MarkdownOption = None,
     fail_on: FailOnOption = "",
+    limits: LimitsOption = None,
     allow_cannot_tell: AllowOption = False,
 ) -> None:
-    """Write the report of a run again; needs no model."""
-    outcome = Outcome(json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell)
+    """Write the report of a run again, or that of a bundle beside it; needs no model."""
+    outcome = Outcome(
+        json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell, limits_file=limits
+    )
     from clinometer.results import Run
     from clinometer.store import working_folder
     from clinometer.workflows import report_run
@@ -162,9 +174,9 @@ def _places(given: list[str]) -> dict[str, str]:
 
 
 def _opened(run: Path) -> RunFolder:
-    """Open a run, and clear what a killed command left half-written in it."""
-    from clinometer.store import RunFolder
+    """Open a run or bundle, and clear what a killed command left half-written in it."""
+    from clinometer.store import open_any
 
-    folder = RunFolder.open(run)
+    folder = open_any(run)
     folder.clear_leftovers()
     return folder

@@ -228,47 +228,6 @@ def subgroup_wasserstein(scores: ArrayLike, subgroups: Sequence[Hashable] | None
     return SubgroupDistances(subgroups=groups.names, distances=pool.of(labels))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpsilonFairness:
-    """The verdict of Equation 2, and what it rests on."""
-
-    fair: bool  # at least one distance was measured, and all are below ε
-    worst: float
-    above: int  # distances that are not below ε
-    compared: int
-    missing: int  # pairs without a distance
-
-
-def epsilon_fair(pairwise: ArrayLike, epsilon: float) -> EpsilonFairness:
-    r"""Return whether a model is counterfactually fair at ε.
-
-    .. math:: W_1(P_S(x), P_S(cf(x, a, \tilde a))) < \epsilon \quad \text{for each } a \neq \tilde a
-
-    Equation 2 of the counterfactual paper. `pairwise` is … × values × values, as `pairwise_wasserstein` gives it,
-    or its mean over templates; each unordered pair counts once. The distances of finite samples are larger than
-    the true ones: a model can miss a small ε because of the number of samples alone.
-
-    >>> verdict = epsilon_fair([[0.0, 0.25], [0.25, 0.0]], 0.2)
-    >>> verdict.fair, verdict.worst, verdict.above, verdict.compared
-    (False, 0.25, 1, 1)
-    """
-    matrix = np.asarray(pairwise, dtype=np.float64)
-    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
-        raise ValueError(f"found shape {matrix.shape}; give distances as … × values × values")
-    if not epsilon > 0:
-        raise ValueError(f"found epsilon={epsilon}; give a number above 0")
-    every = matrix[..., *np.triu_indices(matrix.shape[-1], 1)].ravel()
-    known = every[~np.isnan(every)]
-    above = int((known >= epsilon).sum())
-    return EpsilonFairness(
-        fair=above == 0 and len(known) > 0,
-        worst=float(known.max()) if len(known) else float("nan"),
-        above=above,
-        compared=len(known),
-        missing=len(every) - len(known),
-    )
-
-
 def as_scores(scores: ArrayLike) -> Floats:
     """Return the scores as an array templates × values × samples, or say what is wrong with them."""
     array = np.asarray(scores, dtype=np.float64)

@@ -43,10 +43,13 @@ class Chart:
         return whole
 
     def for_page(self, table: str) -> dict[str, Any]:
-        """Return what `assets/charts.js` reads; it takes the rows from the table with that id."""
+        """Return what `assets/charts.js` reads; it takes the rows from the table with that id.
+
+        How charts look is the same for all of them, and once on the page.
+        """
         place = {name: i for i, name in enumerate(self.data.labels)}
         return {
-            "spec": self.spec,
+            "spec": {name: part for name, part in self.spec.items() if name != "config"},
             "table": table,
             "labels": self.data.labels,
             "rulers": [place[name] for name in self.data.labels if name in self.data.number_lines],

@@ -23,12 +23,12 @@ from markupsafe import Markup
 
 from clinometer.errors import RecordsError, StoreError, nearest
 from clinometer.folders import cache_folder
-from clinometer.report.chart_style import PAGE
+from clinometer.report.chart_style import PAGE, config
 from clinometer.report.charts import Chart, chart
 from clinometer.report.evidence import Evidence
 from clinometer.report.rounding import count_text, size_text
 from clinometer.report.summary import counts, summary_rows
-from clinometer.report.tables import TableView, table_view
+from clinometer.report.tables import FOLDED, UNSCRIPTED, TableView, table_view
 from clinometer.store import write_atomically
 from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
 
@@ -77,6 +77,7 @@ class _TablePart:
     table: FindingTable
     view: TableView
     file: str
+    verdicts: bool  # whether one rests on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +103,12 @@ class _ProbePart:
 
 def render(page: ReportPage) -> str:
     """Return the page as HTML; whatever came from a model, a user or a file is shown as text."""
-    style = _asset("report.css")
-    scripts = [_vega(), "\n".join(_asset(name) for name in SCRIPTS)]
+    style = asset("report.css")
+    scripts = [_vega(), "\n".join(asset(name) for name in SCRIPTS)]
     probes = [_probe_part(findings, page, number=i) for i, findings in enumerate(page.findings, start=1)]
     summary = summary_rows(page.findings, [info.name for info in page.models])
     return (
-        _templates()
+        page_templates()
         .get_template("report.html")
         .render(
             page=page,
@@ -120,9 +121,10 @@ def render(page: ReportPage) -> str:
             warnings=sum(notice.level == "warning" for findings in page.findings for notice in findings.notices),
             provenance=[(name, value) for name, value in _flat(page.provenance) if name != "sessions"],
             sessions=sessions_view(page.provenance.get("sessions", ())),
+            look=json.dumps(config(PAGE), separators=(",", ":")),
             style=Markup(style),
             scripts=[Markup(script) for script in scripts],
-            policy=_policy(style=style, scripts=scripts),
+            policy=security_policy(style=style, scripts=scripts),
         )
     )
 
@@ -141,9 +143,14 @@ def find_table(figure: Figure, findings: Findings) -> FindingTable:
 def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbePart:
     files = page.files.get(findings.probe, {})
     unnamed = ProbeText(title=findings.probe.replace("_", " "), question="", paper="")
+    rested_on = {row.table for verdict in findings.verdicts for row in verdict.rows}
     tables = {
         table.name: _TablePart(
-            id=f"{number}-{i}", table=table, view=table_view(table), file=files.get(table.name, "")
+            id=f"{number}-{i}",
+            table=table,
+            view=table_view(table, rows_shown=FOLDED if table.name in rested_on else UNSCRIPTED),
+            file=files.get(table.name, ""),
+            verdicts=table.name in rested_on,
         )
         for i, table in enumerate(findings.tables, start=1)
     }
@@ -218,7 +225,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 @functools.cache
-def _templates() -> jinja2.Environment:
+def page_templates() -> jinja2.Environment:
+    """Return the templates of our pages."""
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("clinometer.report", "templates"),
         autoescape=True,
@@ -238,7 +246,8 @@ def _json_block(value: object) -> Markup:
 
 
 @functools.cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return one of our scripts or style sheets."""
     return resources.files("clinometer.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
@@ -266,7 +275,8 @@ def _vega() -> str:
     return script
 
 
-def _policy(*, style: str, scripts: list[str]) -> str:
+def security_policy(*, style: str, scripts: list[str]) -> str:
+    """Return the policy of a page: these scripts and this style sheet, and nothing else."""
     allowed = " ".join(_hash(script) for script in scripts)
     return (
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from clinometer.report.packing import Packable, packed
 from clinometer.report.rounding import (
     count_text,
     estimate_text,
@@ -20,7 +21,8 @@ from clinometer.report.rounding import (
 )
 from clinometer.types import Finding, FindingTable
 
-FOLDED = 12  # how many rows are shown before the reader asks for more
+FOLDED = 12  # how many rows are shown before the reader asks for more …
+UNSCRIPTED = 5  # … and without a script, unless a verdict rests on the table
 
 Kind = Literal["label", "estimate", "interval", "probability", "count"]
 
@@ -54,8 +56,11 @@ class TableView:
     absent: tuple[str, ...]  # columns in which nothing was computed
 
 
-def table_view(table: FindingTable) -> TableView:
-    """Lay out the table; columns in which nothing was computed are named instead of shown."""
+def table_view(table: FindingTable, *, rows_shown: int = FOLDED) -> TableView:
+    """Lay out the table; columns in which nothing was computed are named instead of shown.
+
+    `rows_shown` are on the page as they are, the others only as data for the browser.
+    """
     rows = table.rows
     optional = {
         Column(title="interval", kind="interval", field=""): any(
@@ -75,7 +80,7 @@ def table_view(table: FindingTable) -> TableView:
     )
     return TableView(
         columns=columns,
-        first=tuple(tuple(_cell(row, column) for column in columns) for row in rows[:FOLDED]),
+        first=tuple(tuple(_cell(row, column) for column in columns) for row in rows[:rows_shown]),
         data={
             "size": len(rows),
             "folded": FOLDED,
@@ -108,27 +113,12 @@ def _raw(value: float) -> str:
 
 def _values(rows: Sequence[Finding], column: Column) -> dict[str, Any]:
     if column.kind == "label":
-        return {"label": _packed([row.labels[column.field] for row in rows])}
+        return {"label": packed([_json(row.labels[column.field]) for row in rows])}
     fields = ("low", "high") if column.kind == "interval" else (column.field,)
-    return {field: _packed([getattr(row, field) for row in rows]) for field in fields}
+    return {field: packed([_json(getattr(row, field)) for row in rows]) for field in fields}
 
 
-def _packed(values: Sequence[str | int | float]) -> list[Any] | dict[str, list[Any]]:
-    """Return the values for JSON; if many repeat, each distinct value once, and which one each row has.
-
-    >>> _packed(["man", "woman", "man", "man", "man", "man"])
-    {'each': ['man', 'woman'], 'at': [0, 1, 0, 0, 0, 0]}
-    >>> _packed([0.5, 2.0, math.nan])
-    [0.5, 2, None]
-    """
-    plain = [_json(value) for value in values]
-    places = {value: i for i, value in enumerate(dict.fromkeys(plain))}
-    if 3 * len(places) > len(plain):
-        return plain
-    return {"each": list(places), "at": [places[value] for value in plain]}
-
-
-def _json(value: str | int | float) -> object:
+def _json(value: str | int | float) -> Packable:
     if not isinstance(value, float):
         return value
     return int(value) if value.is_integer() and abs(value) < 1e15 else json_number(value)

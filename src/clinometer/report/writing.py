@@ -44,9 +44,12 @@ def write_report(
 
 
 def write_page(run: RunFolder, page: ReportPage) -> Path:
-    """Write a page into the folder of its run and return its path."""
-    write_atomically(run.report_path, page_bytes(page), run=run.path)
-    return run.report_path
+    """Write a page into the folder of its run, or beside its bundle, and return its path."""
+    place = run.report_path
+    if run.origin is not None:
+        place = run.origin.with_name(f"{run.origin.name.removesuffix('.zip')}.{run.report_path.name}")
+    write_atomically(place, page_bytes(page), run=run.path)
+    return place
 
 
 def page_bytes(page: ReportPage) -> bytes:

@@ -1,6 +1,7 @@
 """The run folder on disk: what was asked, answered and concluded, with checksums, ready to resume."""
 
 from clinometer.store.atomic import explain_os_errors, make_folder, write_atomically
+from clinometer.store.bundle import open_any, open_bundle, write_bundle
 from clinometer.store.creation import refuse_occupied
 from clinometer.store.documents import FORMAT, INPUTS, LOCK, PLACES
 from clinometer.store.empty import empty_records
@@ -36,8 +37,11 @@ __all__ = [
     "fetched",
     "findings_digest",
     "make_folder",
+    "open_any",
+    "open_bundle",
     "refuse_occupied",
     "table_frame",
     "working_folder",
     "write_atomically",
+    "write_bundle",
 ]

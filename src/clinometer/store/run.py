@@ -70,6 +70,8 @@ from clinometer.store.tags import TAGS
 from clinometer.store.writer import FLUSH_SECONDS, MAX_ROWS, RELABELLED, RecordWriter
 from clinometer.types import Findings, ModelInfo
 
+_ONLY_READ = "{} is a bundle, which is only read; unzip it, and give its folder"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunModels:
@@ -93,6 +95,7 @@ class RunFolder:
         self.run_id: str = provenance["run_id"]
         self.format: int = provenance.get("format", 1)
         self.key_version: int = provenance.get("key_version", 1)  # of the keys in its records
+        self.origin: Path | None = None  # the bundle that it was read from, if any
         self._parts = PartReader(path / RECORDS, run_id=self.run_id)
 
     @classmethod
@@ -147,6 +150,8 @@ class RunFolder:
         path = Path(path)
         if not path.is_dir():
             found = "is not a folder" if path.exists() else "does not exist"
+            if path.suffix == ".zip" and path.is_file():
+                raise InputError(_ONLY_READ.format(path))
             raise InputError(f"{path} {found}; give the folder of a run, as `clinometer audit` prints it")
         require_plain(path)
         missing = [name for name in (SPEC, PROVENANCE, MODELS) if not (path / name).is_file()]
@@ -172,8 +177,14 @@ class RunFolder:
 
         Raises StoreError if there is a link in the folder: what is written next could end up somewhere else.
         """
+        self.refuse_bundle()
         require_plain(self.path)
         return hold_lock(self.path / LOCK)
+
+    def refuse_bundle(self) -> None:
+        """Raise InputError for the run of a bundle: what is written into it would be lost."""
+        if self.origin is not None:
+            raise InputError(_ONLY_READ.format(self.origin))
 
     def clear_leftovers(self) -> None:
         """Remove unfinished files that a killed process left, unless another one is working on the run."""

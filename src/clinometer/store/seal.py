@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from clinometer.errors import StoreError
 from clinometer.store.atomic import write_atomically
 from clinometer.store.documents import INPUTS, LOCK, PLACES, REPORT
 from clinometer.store.inside import plain_files, read_plain
@@ -68,6 +69,15 @@ def check_seal(run: Path, *, documents: Collection[str], known: Callable[[str], 
     ours = {*listed, *wrong, LOCK, REPORT, SEAL, PLACES}
     others = tuple(path for path in found if path not in ours and not path.startswith(".tmp-"))
     return Sealed(wrong=wrong, missing=missing, others=others)
+
+
+def sealed_files(run: Path) -> dict[str, str]:
+    """Return the checksum of every file of a complete run; raise StoreError if the list was changed."""
+    wrong: dict[str, str] = {}
+    listed = _read(run, wrong)
+    if wrong:
+        raise StoreError(wrong[SEAL])
+    return listed
 
 
 def _read(run: Path, wrong: dict[str, str]) -> dict[str, str]:

@@ -39,6 +39,7 @@ from clinometer.workflows.checks import (
     check_roles,
     check_spec,
 )
+from clinometer.workflows.cohort import COHORT, compare_cohort
 from clinometer.workflows.places import with_places, without_places
 from clinometer.workflows.plans import (
     RunRecords,
@@ -69,6 +70,7 @@ class AuditRequest:
     models: Mapping[str, Model] = field(default_factory=dict)  # those in memory, by name
     probes: tuple[Probe, ...] = ()  # those that are neither built in nor installed
     execution: Execution = field(default_factory=Execution)
+    cohort: bool = False  # whether the run ends in a comparison of its models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,7 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
         provenance={
             "key_version": KEY_VERSION,
             "questions": {name: questions_version(probe) for name, probe in probes.items()},
+            **({COHORT: True} if request.cohort and len(models.audited) > 1 else {}),
             **describe_machine(seed=spec.seed, release=__version__),
         },
         models=models,
@@ -134,6 +137,7 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
     with run.lock(), contextlib.closing(pool):
         found = _Completion(run, spec_of(run), probes, pool, progress, first).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
+        compare_cohort(run, probes=probes.values(), progress=progress)
     return Run(run, found)
 
 
@@ -141,6 +145,7 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
     """Complete a run and write its report: what is recorded and intact is kept, the rest is asked."""
     progress = progress or Silent()
     run = request.run
+    run.refuse_bundle()
     run.require_documents()
     spec = with_places(spec_of(run), run.path, given=request.places)
     probes = probes_of(spec, given=request.probes)
@@ -163,6 +168,7 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
         with contextlib.closing(pool):
             found = _Completion(run, spec, probes, pool, progress, None).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
+        compare_cohort(run, probes=probes.values(), progress=progress)
     return Run(run, found)
 
 

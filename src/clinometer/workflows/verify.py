@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clinometer import __version__
 from clinometer.engine import Checked, RequestIdentity, check_stage
@@ -51,6 +51,19 @@ def run_verify(request: VerifyRequest) -> Verification:
     Numbers are compared wherever stored and present estimator have one version, words only when this release
     wrote them. Reads only; needs no model and no torch.
     """
+    found = _verified(request)
+    if request.run.origin is None:
+        return found
+    # the files of a bundle are in a temporary folder, which says nothing to the reader
+    here, there = str(request.run.path), str(request.run.origin)
+    return replace(
+        found,
+        problems=tuple(text.replace(here, there) for text in found.problems),
+        notes=tuple(text.replace(here, there) for text in found.notes),
+    )
+
+
+def _verified(request: VerifyRequest) -> Verification:
     run = request.run
     files = _check_files(run)
     if files.wrong:
@@ -126,7 +139,7 @@ def _check_files(run: RunFolder) -> _Files:
             # where the system cannot lock files, the lock is removed when nobody works on the run
             *(
                 []
-                if (run.path / LOCK).exists()
+                if run.origin or (run.path / LOCK).exists()
                 else [f"{run.path / LOCK} is missing; it holds nothing to be read"]
             ),
         ),

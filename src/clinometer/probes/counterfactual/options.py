@@ -10,7 +10,7 @@ from pydantic import Field
 from clinometer.data import ATTRIBUTES
 from clinometer.data.attributes import SENSITIVE_LISTS
 from clinometer.errors import SpecError, nearest
-from clinometer.probes.kit import options as kit
+from clinometer.probes.kit import audits as kit
 
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ShareAboveZero = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]

@@ -23,7 +23,7 @@ from clinometer.data.stigma_data import (
     read_published_conditions,
 )
 from clinometer.errors import nearest
-from clinometer.probes.kit.options import Count, Draws, wrong_option
+from clinometer.probes.kit.audits import Count, Draws, wrong_option
 
 UpToAThousand = Annotated[int, Field(ge=1, le=1000)]
 

@@ -212,6 +212,7 @@
 
   async function embed(element) {
     const chart = JSON.parse(element.nextElementSibling.textContent);
+    chart.spec.config = JSON.parse(document.getElementById("findings").dataset.look);
     const plot = element.querySelector(".plot");
     const fitsItself = !chart.columns; // Vega follows the width of a single panel, not that of several
     drawnAt.set(element, fitsItself ? Infinity : element.clientWidth);
