@@ -124,7 +124,10 @@ def audit(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The run folder; it must not exist.", show_default="runs/<date>-<model>-<profile>"),
+        typer.Option(
+            help="The run folder, or s3://BUCKET/RUN; it must not exist.",
+            show_default="runs/<date>-<model>-<profile>",
+        ),
     ] = None,
     device: arguments.DeviceOption = "auto",
     batch_tokens: arguments.BatchTokensOption = 0,
@@ -219,7 +222,7 @@ def audit(
         limits=budget,
         accept_missing=accept_missing,
     )
-    request = AuditRequest(spec=wanted, folder=place, execution=execution)
+    request = AuditRequest(spec=wanted, folder=place, execution=execution, cohort=spec is not None)
     if dry_run:
         from clinometer.cli.estimate import print_estimate
 

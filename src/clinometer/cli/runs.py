@@ -66,6 +66,7 @@ def resume(
     """Complete a run that was stopped; recorded answers are kept."""
     from clinometer.engine import Limits
     from clinometer.models.endpoint.address import trust
+    from clinometer.store import working_folder
     from clinometer.workflows import Execution, ResumeRequest, run_resume
 
     if base_url is not None:
@@ -81,21 +82,23 @@ def resume(
         limits=limits,
         accept_missing=accept_missing,
     )
-    request = ResumeRequest(
-        run=_opened(run),
-        execution=execution,
-        trusted=tuple(trust_remote_code or ()),
-        accept_code_change=accept_code_change,
-        places=_places(model or []),
-    )
-    finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
+    with working_folder(run) as folder:
+        request = ResumeRequest(
+            run=_opened(folder),
+            execution=execution,
+            trusted=tuple(trust_remote_code or ()),
+            accept_code_change=accept_code_change,
+            places=_places(model or []),
+        )
+        finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
 def verify(run: arguments.RunOrBundle) -> None:
     """Check the checksums of a run or bundle and recompute its findings; needs no model."""
+    from clinometer.store import fetched
     from clinometer.workflows import VerifyRequest, run_verify
 
-    result = run_verify(VerifyRequest(run=_opened(run)))
+    result = run_verify(VerifyRequest(run=_opened(fetched(run))))
     for note in result.notes:
         show(f"note: {note}")
     for problem in result.problems:
@@ -125,16 +128,18 @@ def report(
         json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell, limits_file=limits
     )
     from clinometer.results import Run
+    from clinometer.store import working_folder
     from clinometer.workflows import report_run
 
-    folder = _opened(run)
-    show(report_run(folder))
-    if figures is not None:
-        from clinometer.report import save_figures
+    with working_folder(run) as place:
+        folder = _opened(place)
+        show(report_run(folder))
+        if figures is not None:
+            from clinometer.report import save_figures
 
-        for path in save_figures(folder, figures):
-            show(path)
-    settle(Run(folder), outcome)
+            for path in save_figures(folder, figures):
+                show(path)
+        settle(Run(folder), outcome)
 
 
 def _places(given: list[str]) -> dict[str, str]:
