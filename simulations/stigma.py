@@ -20,7 +20,7 @@ import numpy as np
 
 from clinometer.data.stigma_data import load_conditions, load_prompts
 from clinometer.probes.kit import CANNOT_TELL, LEAN, Floats
-from clinometer.probes.stigma import gates, measures
+from clinometer.probes.stigma import measures
 from clinometer.probes.stigma.answers import ChatAnswers, ClassifierOutcomes
 from clinometer.probes.stigma.measures import ATTITUDE, DISTANCE, SHARE, MaskedAttitudes
 from clinometer.probes.stigma.questions import Roster
@@ -86,7 +86,7 @@ def classification(rng: np.random.Generator, effect: float) -> Verdict:
         outcomes=outcomes,
         baseline=np.array([[0.0, 1.0]] * 2),
     )
-    return difference_verdict(classifier_rows(found), "classifier", SHARE, gate=gates.classifier_gate(found))
+    return difference_verdict(classifier_rows(found), "classifier", SHARE, gate=measures.classifier_gate(found))
 
 
 def distance(rng: np.random.Generator, effect: float) -> Verdict:
@@ -104,7 +104,7 @@ def distance(rng: np.random.Generator, effect: float) -> Verdict:
         by_distance=by_distance,
         overall=by_distance.mean(axis=0),
     )
-    return difference_verdict(chat_rows(found), "chat", DISTANCE, gate=gates.chat_gate(found), full=3)
+    return difference_verdict(chat_rows(found), "chat", DISTANCE, gate=measures.chat_gate(found), full=3)
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator, float], Verdict]] = {
@@ -152,7 +152,7 @@ def random_model_passes(rng: np.random.Generator, *, sharpness: float, shared: f
         held[prompt] = np.bincount(kinds[top], weights=weights[top] / weights.sum(), minlength=4)
     positive, negative, neutral = held[: prompts if shared < 1 else 1].mean(axis=0)[1:]
     covered = positive + negative + neutral
-    return bool(covered >= gates.RATED and min(positive, negative) >= gates.EACH_SIDE)
+    return bool(covered >= measures.RATED and min(positive, negative) >= measures.EACH_SIDE)
 
 
 RANDOM_CLASSIFIERS = {  # how much of what a random classifier says it says of every statement alike, and of a word
@@ -190,7 +190,7 @@ def random_classifier_passes(rng: np.random.Generator, kind: str, *, classes: in
         baseline=np.zeros((2, 2)),
         sensed=sensed,
     )
-    return not gates.classifier_gate(found)
+    return not measures.classifier_gate(found)
 
 
 def gate_passes(seed: int, sharpness: float, shared: float) -> Floats:

@@ -14,7 +14,7 @@ from clinometer.types import Ask, Finding, Findings, FindingTable, Item, Message
 class Options:
     questions: int = 84
     answers: int = 1
-    then: int = 0  # questions of a second stage, which depend on the answers of the first
+    then: int = 0  # questions of a second stage, which depend on the answers of the first; −1: it asks nothing
 
 
 class Digits:
@@ -50,7 +50,7 @@ class Digits:
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         rows = []
         for plan in plans:
-            for stage in self.stages(plan):
+            for stage in self.stages(plan)[: None if plan.options.then >= 0 else 1]:
                 texts = records.table(model=plan.model.name, stage=stage.name, columns=["got_texts"])["got_texts"]
                 counts = Counter(text[:1] for row in texts for text in row)
                 for digit, count in sorted(counts.items()):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clinometer.front import (
         audit,
         bundle,
+        compare,
         load_model,
         mitigate,
         open_run,
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "__version__", "audit", "bundle", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify",
+    "__version__", "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "resume", "shift", "tune",
+    "verify",
     "write_report",
 ]  # fmt: skip
 

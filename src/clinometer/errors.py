@@ -7,6 +7,8 @@ ClinometerError
 │   ├── SettingError      a setting of a training
 │   ├── RequestError      a text that cannot be asked: no mask, two masks, too long
 │   └── ModelError        no such model, no safe weights, a missing package, a missing capability
+├── WorkerError           workers of a cluster die: exit code 1, answers so far are kept
+│   └── PoisonedError     some batches killed every worker that had them; all else is answered
 ├── EndpointError         an endpoint does not answer, or not usefully: exit code 1, answers so far are kept
 ├── StoppedError          a budget is used up, or answers are awaited: exit code 5, answers so far are kept
 └── StoreError            the run folder: exit code 1, nothing earlier was damaged
@@ -59,6 +61,14 @@ class RequestError(InputError):
 
 class ModelError(InputError):
     """A model cannot be found, loaded safely, or asked what a probe needs."""
+
+
+class WorkerError(ClinometerError):
+    """The workers of a cluster cannot do what they are asked."""
+
+
+class PoisonedError(WorkerError):
+    """Batches killed every worker that had them. All else is answered and recorded."""
 
 
 class EndpointError(ClinometerError):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from clinometer.errors import InputError, nearest
 from clinometer.store import RunFolder
-from clinometer.types import Figure, Findings, FindingTable, ModelInfo, Verdict
+from clinometer.types import ChangeVerdict, Figure, Findings, FindingTable, ModelInfo, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -228,6 +228,136 @@ class Run(Mapping[str, AuditResult]):
         names = [info.name for info in self.models]
         more = f" and {len(names) - most} more" if len(names) > most else ""
         return ", ".join(names[:most]) + more
+
+
+_CHANGES = Figure(
+    name="changes",
+    title="Farther from even-handed, or nearer",
+    caption="To the right of 0 the second model is farther from even-handed than the first.",
+    table="changes",
+    mark="intervals",
+    x="estimate",
+    y="measure",
+    color="state",
+    row="audit",
+    column="after",
+    reference=0.0,
+)
+_SIMILARITY = Figure(
+    name="similarity",
+    title="How alike models see groups",
+    caption="ρ of every two models: 1 is the same relations between groups.",
+    table="similarity",
+    mark="heatmap",
+    x="model",
+    y="other_model",
+)
+_STANDINGS = Figure(
+    name="standings",
+    title="Every model",
+    caption="The lean of every model with its interval.",
+    table="standings",
+    mark="intervals",
+    x="estimate",
+    y="model",
+    row="measure",
+    reference=0.0,
+)
+
+
+class Comparison(Mapping[str, Table]):
+    """Two models or more, compared: `comparison["changes"]` is a table, `comparison.verdicts` what follows.
+
+    >>> clinometer.compare("runs/before", "runs/after")                # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        models: Sequence[str],
+        pairs: Sequence[tuple[str, str]],
+        verdicts: Sequence[ChangeVerdict],
+        leans: Mapping[str, Sequence[Verdict]],
+        tables: Sequence[FindingTable],
+        audits: Mapping[str, str],
+        notes: Sequence[str] = (),
+        sources: Sequence[str] = (),
+    ) -> None:
+        self.models = tuple(models)
+        self.pairs = tuple(pairs)  # which model is before, and which after
+        self.verdicts = tuple(verdicts)  # worse, better, no change found, or cannot tell
+        self.leans = {model: tuple(given) for model, given in leans.items()}  # what the audits say of each model
+        self.audits = dict(audits)  # audit -> its title
+        self.notes = tuple(notes)  # what the models do not share
+        self.sources = tuple(sources)
+        self.tables = tuple(tables)
+        figures = (_CHANGES, _SIMILARITY, _STANDINGS)
+        self._tables = {
+            table.name: Table(table, [figure for figure in figures if figure.table == table.name])
+            for table in tables
+        }
+
+    @property
+    def headlines(self) -> tuple[str, ...]:
+        """What changed, in plain sentences; what did not is not told."""
+        return tuple(each.sentence for each in self.verdicts if each.state in ("worse", "better"))
+
+    def plot(self, **choices: Any) -> Any:
+        """Return a chart of every change with its interval; without pairs, of every model."""
+        return self["changes" if self.pairs else "standings"].plot(**choices)
+
+    def write_page(self, path: str | Path) -> Path:
+        """Write the comparison as one HTML page and return where it is."""
+        from clinometer.report.comparison import ComparisonPage, write_comparison
+
+        page = ComparisonPage(
+            models=self.models,
+            pairs=self.pairs,
+            verdicts=self.verdicts,
+            leans=self.leans,
+            tables=self.tables,
+            audits=self.audits,
+            notes=self.notes,
+            sources=self.sources,
+        )
+        return write_comparison(page, Path(path))
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._tables:
+            raise KeyError(f"no table {name!r} in this comparison; {nearest(name, self._tables)}")
+        return self._tables[name]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._tables)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        counts = _tally(self.verdicts)
+        named = ", ".join(f"{before} → {after}" for before, after in self.pairs[:3]) or ", ".join(self.models[:3])
+        more = max(len(self.pairs) or len(self.models), 3) - 3
+        return f"<comparison {named}{f' and {more} more' if more else ''}: {counts or 'no pairs'}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(each.state)}</td><td>{html.escape(each.audit)}</td>"
+            f"<td>{html.escape(each.measure)}</td><td>{html.escape(each.sentence)}</td></tr>"
+            for each in sorted(self.verdicts, key=lambda each: _STATES.index(each.state))
+        )
+        head = "<tr><th>verdict</th><th>audit</th><th>measure</th><th>what follows</th></tr>"
+        return f"<p>{html.escape(repr(self)[1:-1])}</p><table>{head}{rows}</table>{_html_list(self.notes)}"
+
+
+_STATES = ("worse", "better", "no change found", "cannot tell")
+
+
+def _tally(verdicts: Sequence[ChangeVerdict]) -> str:
+    found = [each.state for each in verdicts]
+    return ", ".join(f"{found.count(state)} × {state}" for state in _STATES if state in found)
 
 
 def _counted(warnings: Sequence[str]) -> str:

@@ -413,3 +413,38 @@ class Findings:
     headlines: tuple[str, ...] = ()  # what was found, in plain sentences, each with its interval
     verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
     release: str = ""  # the release of Clinometer that chose the words
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Comparisons: what changed from one model to another
+
+ChangeState = Literal["worse", "better", "no change found", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeVerdict:
+    """What follows for two models and one measure: is the second farther from even-handed than the first?
+
+    `estimate` is how much farther (|lean after| − |lean before|); `probes/kit/compare.py` decides the state.
+    """
+
+    audit: str
+    before: str
+    after: str
+    measure: str  # "negative attitude: stigmatized and other conditions"
+    state: ChangeState
+    estimate: float
+    low: float
+    high: float
+    p: float
+    q: float
+    n: int  # units that both models have
+    unit: str  # what a unit is called: "condition"
+    lean_before: float
+    lean_after: float
+    change: float  # of the lean with its sign
+    change_low: float
+    change_high: float
+    detectable: float  # the smallest change that would be found four times in five; NaN: not known
+    sentence: str  # for a reader without statistics
+    reason: str = ""  # why nothing can be told

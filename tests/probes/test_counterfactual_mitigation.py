@@ -9,9 +9,9 @@ from fake_generator import rows_of
 from fake_mitigation import BASE, VALUES, Writer, as_given, checkpoint, concluded
 from scipy.stats import foldnorm
 
-from clinometer.metrics import paired_change
+from clinometer.metrics import fairness_epsilon, paired_change
 from clinometer.probes.counterfactual import measures
-from clinometer.probes.counterfactual.checkpoints.comparisons import checkpoints_of
+from clinometer.probes.kit.before_after import checkpoints_of
 from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
 from clinometer.types import Item, LogLikelihood, LogLikelihoodAnswer, Sample, TextAnswer
@@ -24,7 +24,7 @@ NEW_TABLES = {"mitigation", "weights", "change", "reduction", "costs"}
 @pytest.fixture(autouse=True)
 def quick_verdicts(monkeypatch):
     """The verdict at ε takes most of the time, and nothing here asks about it."""
-    monkeypatch.setattr(measures, "WORST_DRAWS", 9)
+    monkeypatch.setattr(fairness_epsilon, "WORST_DRAWS", 9)
 
 
 def names(found):

@@ -10,9 +10,10 @@ from fake_records import ask, fake_model, plan_for
 from scipy.stats import kstest
 
 from clinometer.metrics import group_fairness, individual_fairness
+from clinometer.metrics.value_means import against_whole
 from clinometer.probes.counterfactual import PROBE
 from clinometer.probes.counterfactual.answers import ModelAnswers, Scores, read_answers
-from clinometer.probes.counterfactual.measures import against_whole, epsilon_verdict, measure
+from clinometer.probes.counterfactual.measures import epsilon_verdict, measure
 from clinometer.probes.counterfactual.questions import asked_attributes
 from clinometer.probes.counterfactual.tables import fairness_rows
 from clinometer.types import (

@@ -6,13 +6,13 @@ import pytest
 from fake_generator import rows_of
 from fake_mitigation import BASE, Writer, as_given, checkpoint, concluded
 
-from clinometer.probes.counterfactual import measures
-from clinometer.probes.counterfactual.checkpoints.comparisons import Checkpoint
-from clinometer.probes.counterfactual.checkpoints.words import (
+from clinometer.metrics import fairness_epsilon
+from clinometer.probes.counterfactual.checkpoints import (
     CheckpointResults,
     checkpoint_headlines,
     overview,
 )
+from clinometer.probes.kit.before_after import Checkpoint
 from clinometer.types import Finding
 
 LEAN = {"red": 0.9, "blue": 0.1}
@@ -21,7 +21,7 @@ LEAN = {"red": 0.9, "blue": 0.1}
 @pytest.fixture(autouse=True)
 def quick_verdicts(monkeypatch):
     """The verdict at ε takes most of the time, and nothing here asks about it."""
-    monkeypatch.setattr(measures, "WORST_DRAWS", 9)
+    monkeypatch.setattr(fairness_epsilon, "WORST_DRAWS", 9)
 
 
 def test_of_many_checkpoints_is_said_in_short_which_of_them_did_more_than_training(tmp_path):

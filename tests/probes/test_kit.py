@@ -24,7 +24,7 @@ from clinometer.probes.kit import (
     tables_of,
     written,
 )
-from clinometer.probes.kit.options import Count, Draws, Listed, Positive, wrong_option
+from clinometer.probes.kit.audits import Count, Draws, Listed, Positive, wrong_option
 from clinometer.spec import build
 from clinometer.types import Finding, FindingTable
 

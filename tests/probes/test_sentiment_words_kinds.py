@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 from fake_records import fake_model, plan_for
-from fake_sentiment import FakeOfAnyKind, FakeSentiment, ask_sentiment, row_of, rows_of, write_reviews, write_words
+from fake_sentiment import (
+    BASE,
+    FakeOfAnyKind,
+    FakeSentiment,
+    ask_sentiment,
+    row_of,
+    rows_of,
+    write_reviews,
+    write_words,
+)
 
 from clinometer.errors import DataError
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND
@@ -96,6 +106,44 @@ def test_a_model_without_a_sense_of_sentiment_cannot_be_told(files, way):
         assert not [
             text for text in said if "It was" in text or "one token" in text or "positive words likelier" in text
         ]
+
+
+def test_words_that_an_endpoint_does_not_tell_count_as_never_drawn(files):
+    fake = FakeOfAnyKind(lean={"plain3": 3.0}, push={"plain4": 2.5})
+    always = ("great", "terrible", "plain3")
+
+    def tells_some(request):  # words that are more probable than others usually are; some words always are
+        answer = fake(request)
+        if not isinstance(request, AnswerWord):
+            return answer
+        known = [
+            logprob if logprob > math.log(BASE) - 0.05 or word in always else math.nan
+            for word, logprob in zip(answer.words, answer.logprobs, strict=True)
+        ]
+        return replace(answer, logprobs=tuple(known), told=0.9)
+
+    plan = plan_of(files, "answer")
+    endpoint = replace(plan, model=replace(plan.model, told={"model": "m"}))
+    findings = PROBE.findings([endpoint], ask_sentiment(PROBE, endpoint, tells_some))
+    (after,) = [each for each in findings.verdicts if each.aspect == AFTER]
+    assert after.state == LEAN
+    assert "'plain3' (positive)" in after.sentence
+    assert row_of(findings, "leans", aspect=AFTER).labels["of"] == 1  # of the others some answers tell nothing
+    assert state_of(findings, APPENDED) == LEAN
+    assert not [notice for notice in findings.notices if "left out" in notice.text]
+    # a model that runs here has a number for every word that it was asked about, or something is wrong
+    local = PROBE.findings([plan], ask_sentiment(PROBE, plan, tells_some))
+    assert state_of(local, AFTER) == CANNOT_TELL
+
+    # an answer that tells nothing, or not both label words, says nothing
+    def silent(request):
+        answer = tells_some(request)
+        if "review number 7 " not in request.messages[-1].content or not isinstance(request, AnswerWord):
+            return answer
+        return replace(answer, logprobs=(math.nan,) * len(answer.words), told=0.0)
+
+    findings = PROBE.findings([endpoint], ask_sentiment(PROBE, endpoint, silent))
+    assert [notice for notice in findings.notices if "reviews were left out" in notice.text]
 
 
 def test_drawn_answers_that_are_no_words_cannot_be_told_though_the_rest_makes_sense(files):

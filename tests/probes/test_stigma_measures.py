@@ -12,8 +12,8 @@ from clinometer.probes.stigma.measures import (
     minus,
     share_numbers,
     shuffled_p,
-    welch_t,
 )
+from clinometer.stats.two_groups import welch_t
 
 STIGMATIZED = np.repeat([True, False], [93, 29])
 

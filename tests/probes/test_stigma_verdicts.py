@@ -17,8 +17,7 @@ from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, state_of
 from clinometer.probes.kit.refusals import ASPECT as REFUSES
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.answers import LISTS, MaskedAnswers
-from clinometer.probes.stigma.gates import classifier_gate, masked_gate
-from clinometer.probes.stigma.measures import normal_scales
+from clinometer.probes.stigma.measures import classifier_gate, masked_gate, normal_scales
 from clinometer.stats import benjamini_hochberg
 from clinometer.stats.two_groups import SCALES
 from clinometer.types import WordAnswer

@@ -16,7 +16,7 @@ import pytest
 import clinometer
 from clinometer.engine import Limits, Silent
 from clinometer.engine.journal import NAME
-from clinometer.errors import EndpointError, ModelError, StoppedError
+from clinometer.errors import EndpointError, ModelError, SpecError, StoppedError
 from clinometer.models.endpoint import transport
 from clinometer.models.endpoint.model import EndpointModel
 from clinometer.models.endpoint.sending import Patience
@@ -147,6 +147,15 @@ def test_a_budget_stops_cleanly_and_the_rest_can_be_asked_later(tmp_path, limits
     assert len(texts_of(tmp_path / "run")) == 84
 
 
+@pytest.mark.parametrize("limits", [Limits(requests=7), Limits(tokens=100)])
+def test_finding_out_what_is_offered_stays_within_the_budget(tmp_path, limits):
+    with serve_endpoint() as endpoint:
+        with pytest.raises(SpecError, match="does not suffice to find out what the endpoint offers"):
+            ask(endpoint, tmp_path / "run", limits=limits)
+        assert 0 < endpoint.number <= 7
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_endpoint_that_changes_within_a_run_is_reported(tmp_path):
     changing = Endpoint(fingerprint=lambda number: "fp-1" if number < 50 else "fp-2")
     progress = Notes()
@@ -156,6 +165,14 @@ def test_an_endpoint_that_changes_within_a_run_is_reported(tmp_path):
     (warning,) = [notice.text for notice in run.findings[0].notices if "different models" in notice.text]
     assert "fp-1" in warning
     assert "fp-2" in warning
+    assert verified(run)
+
+
+def test_a_later_stage_that_asks_nothing_does_not_end_the_audit(tmp_path):
+    with serve_endpoint() as endpoint:
+        options = {"digits": {"questions": 3, "then": -1}}
+        run = clinometer.audit(spec_of(endpoint), probes=Digits(), options=options, folder=tmp_path / "run")
+    assert {row.labels["stage"] for row in run.findings[0].tables[0].rows} == {"first"}
     assert verified(run)
 
 

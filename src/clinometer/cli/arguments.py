@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from clinometer.engine import ClusterSettings
 
 _SETTING = re.compile(r"[a-z_]+\.[a-z_]+=")
 
@@ -24,8 +27,24 @@ CacheOption = Annotated[
     Path | None, typer.Option(help="A folder of answers shared between runs.", show_default=False)
 ]
 ExecutorOption = Annotated[
-    str, typer.Option(help="What runs the batches: local, or an executor of an installed package.")
+    str, typer.Option(help="What runs the batches: local, ray, or an executor of an installed package.")
 ]
+RayAddressOption = Annotated[
+    str | None,
+    typer.Option(help="--executor ray: a cluster that is there, such as auto; else one here.", show_default=False),
+]
+WorkersOption = Annotated[
+    int, typer.Option(min=0, help="--executor ray: how many workers; 0: as many as there is room for.")
+]
+WorkerResourcesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="--executor ray: what each worker has, such as gpu=1 or cpu=4,gpu=2. Default: cpu=1.",
+        metavar="NAME=NUMBER",
+        show_default=False,
+    ),
+]
+RayLogsOption = Annotated[bool, typer.Option("--ray-logs", help="--executor ray: show what Ray logs.")]
 ConcurrencyOption = Annotated[
     int, typer.Option(min=1, max=1024, help="Calls to an endpoint at a time; fewer while it says it is busy.")
 ]
@@ -106,6 +125,23 @@ def spread(args: Sequence[str], flags: Collection[str]) -> list[str]:
             result.append(current)
         result.append(arg)
     return result
+
+
+def cluster_of(
+    executor: str, address: str | None, workers: int, resources: list[str] | None, logs: bool
+) -> ClusterSettings:
+    """Return the cluster that the options describe; SpecError where they need --executor ray."""
+    from clinometer.engine import ClusterSettings
+    from clinometer.engine.cluster.settings import read_resources
+    from clinometer.errors import SpecError
+
+    given = {"--ray-address": address, "--workers": workers, "--worker-resources": resources, "--ray-logs": logs}
+    if executor != "ray" and any(given.values()):
+        named = ", ".join(name for name, value in given.items() if value)
+        raise SpecError(f"{named}: only --executor ray has workers; add it, or leave that out")
+    return ClusterSettings(
+        address=address or "", workers=workers, resources=read_resources(resources or []), logs=logs
+    )
 
 
 def comma_separated(values: Sequence[str]) -> list[str]:

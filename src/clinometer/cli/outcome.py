@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from clinometer.errors import InputError, SpecError
+from clinometer.errors import InputError, SpecError, nearest
 
 if TYPE_CHECKING:
-    from clinometer.report.verdict_files import FailOn
-    from clinometer.results import Run
+    from clinometer.report.verdict_files import FailOn, Limits
+    from clinometer.results import Comparison, Run
 
 JsonOption = Annotated[
     Path | None, typer.Option("--json", help="Also write the verdicts to this JSON file.", show_default=False)
@@ -27,8 +28,16 @@ FailOnOption = Annotated[
         help="lean: exit code 3 if a lean was found, 4 if only something could not be told.", show_default=False
     ),
 ]
+LimitsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="A TOML file of the largest effect accepted for each audit and measure: beyond it, exit code 3.",
+        show_default=False,
+    ),
+]
 AllowOption = Annotated[
-    bool, typer.Option("--allow-cannot-tell", help="With --fail-on: what cannot be told is exit code 0.")
+    bool,
+    typer.Option("--allow-cannot-tell", help="With --fail-on or --limits: what cannot be told is exit code 0."),
 ]
 
 
@@ -40,30 +49,104 @@ class Outcome:
     markdown: Path | None = None
     fail_on: str = ""
     allow_cannot_tell: bool = False
+    limits_file: Path | None = None
+    known: tuple[str, ...] = ("lean",)  # what --fail-on may say to this command
+    limits: Limits | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         """Refuse what would only be noticed after hours of work."""
-        if self.fail_on not in ("", "lean"):
-            raise SpecError(f"--fail-on {self.fail_on!r} is not known; write --fail-on lean")
+        if self.fail_on not in ("", *self.known):
+            written = " or ".join(f"--fail-on {name}" for name in self.known)
+            raise SpecError(f"--fail-on {self.fail_on!r} is not known; write {written}")
         for path in (self.json, self.markdown):
             if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
                 why = "it is a folder" if path.is_dir() else "its folder does not exist"
                 raise InputError(f"verdicts cannot be written to {path}: {why}")
+        if self.limits_file is not None:
+            object.__setattr__(self, "limits", read_limits(self.limits_file))
+
+
+def read_limits(path: Path) -> Limits:
+    """Read limits: a table for each audit, whose keys are its aspects or measures, or "*" for all others."""
+    from clinometer.limits import parse_toml, read_limited
+    from clinometer.probes import PROBES
+
+    try:
+        values = parse_toml(read_limited(path).decode("utf-8"))
+    except OSError as error:
+        raise SpecError(f"cannot read the limits {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise SpecError(f"the limits {path} are not valid TOML: {error}") from None
+    if not values:
+        raise SpecError(f'the limits {path} name no audit; write [stigma] and below it "*" = 0.05')
+    limits: dict[str, dict[str, float]] = {}
+    for audit, of_audit in values.items():
+        if audit not in PROBES:
+            raise SpecError(f"{path}: no audit {audit!r}; {nearest(audit, PROBES)}")
+        if not isinstance(of_audit, dict) or not of_audit:
+            raise SpecError(f'{path}: [{audit}] has no limit; write below it "*" = 0.05')
+        for name, limit in of_audit.items():
+            if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit < float("inf"):
+                raise SpecError(f"{path}: {audit}: {name} = {limit!r}; expected a number from 0 up")
+            limits.setdefault(audit, {})[name] = float(limit)
+    return limits
 
 
 def settle(run: Run, outcome: Outcome) -> None:
     """Write the files that are wanted, then exit with the code that follows from the verdicts, if it is not 0."""
     from clinometer.report.verdict_files import exit_code, verdicts_json, verdicts_markdown
 
-    verdicts = run.verdicts
-    for path, written in ((outcome.json, verdicts_json), (outcome.markdown, verdicts_markdown)):
-        if path is not None:
-            try:
-                path.write_text(written(run.path.name, verdicts), encoding="utf-8")
-            except OSError as error:
-                raise InputError(f"verdicts cannot be written to {path}: {error.strerror}") from error
+    verdicts, name = run.verdicts, run.path.name
+    _check_names(outcome, ((each.audit, each.aspect) for each in verdicts))
+    _write(outcome.json, lambda: verdicts_json(name, verdicts))
+    _write(outcome.markdown, lambda: verdicts_markdown(name, verdicts))
     code = exit_code(
-        verdicts, fail_on=cast("FailOn", outcome.fail_on), allow_cannot_tell=outcome.allow_cannot_tell
+        verdicts,
+        fail_on=cast("FailOn", outcome.fail_on),
+        allow_cannot_tell=outcome.allow_cannot_tell,
+        limits=outcome.limits,
     )
     if code:
         raise typer.Exit(code)
+
+
+def settle_comparison(compared: Comparison, outcome: Outcome) -> None:
+    """Do the same for a comparison; with --fail-on lean, the leans of the models that come after decide."""
+    from clinometer.report.verdict_files import change_exit_code, changes_json, changes_markdown, exit_code
+
+    name = ", ".join(compared.sources)
+    after = dict.fromkeys(after for _, after in compared.pairs) or compared.leans
+    leans = [each for model in after for each in compared.leans[model]]
+    if outcome.fail_on == "lean":
+        _check_names(outcome, ((each.audit, each.aspect) for each in leans))
+    else:
+        _check_names(outcome, ((each.audit, each.measure) for each in compared.verdicts))
+    _write(outcome.json, lambda: changes_json(name, compared.verdicts, compared.leans))
+    _write(outcome.markdown, lambda: changes_markdown(name, compared.verdicts, compared.notes))
+    fail_on, allow = cast("FailOn", outcome.fail_on), outcome.allow_cannot_tell
+    if fail_on == "lean":
+        code = exit_code(leans, fail_on=fail_on, allow_cannot_tell=allow, limits=outcome.limits)
+    else:
+        code = change_exit_code(compared.verdicts, fail_on=fail_on, allow_cannot_tell=allow, limits=outcome.limits)
+    if code:
+        raise typer.Exit(code)
+
+
+def _check_names(outcome: Outcome, asked: Iterable[tuple[str, str]]) -> None:
+    """Refuse a limit of something that nobody measured: it would hold for ever."""
+    known: dict[str, list[str]] = {}
+    for audit, name in asked:
+        known.setdefault(audit, []).append(name)
+    for audit, of_audit in (outcome.limits or {}).items():
+        for name in of_audit:
+            if name != "*" and audit in known and name not in known[audit]:
+                hint = nearest(name, known[audit])
+                raise SpecError(f"{outcome.limits_file}: {audit} has nothing called {name!r}; {hint}")
+
+
+def _write(path: Path | None, written: Callable[[], str]) -> None:
+    if path is not None:
+        try:
+            path.write_text(written(), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"verdicts cannot be written to {path}: {error.strerror}") from error

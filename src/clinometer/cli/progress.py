@@ -6,17 +6,19 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from clinometer.cli.terminal import show
-from clinometer.errors import EndpointError, StoppedError
+from clinometer.errors import EndpointError, StoppedError, WorkerError
 from clinometer.plain import visible
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from clinometer.engine import Progress
     from clinometer.results import Run
 
@@ -29,18 +31,30 @@ def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> 
         with show_progress(quiet=quiet) as progress:
             run = work(progress)
     except KeyboardInterrupt:
-        again = f"continue with: clinometer resume {place}" if place.exists() else "nothing was written"
+        shared = shared_address(place)
+        there = shared or place.exists()
+        again = f"continue with: clinometer resume {shared or place}" if there else "nothing was written"
         show(error=True)
         show(f"clinometer: stopped; {again}", error=True)
         raise typer.Exit(130) from None
-    except (EndpointError, StoppedError) as error:
-        if not place.exists():
+    except (EndpointError, StoppedError, WorkerError) as error:
+        shared = shared_address(place)
+        if not shared and not place.exists():
             raise
         raise type(error)(
-            f"{error}; what was answered is kept, continue with: clinometer resume {place}"
+            f"{error}; what was answered is kept, continue with: clinometer resume {shared or place}"
         ) from None
     print_run(run)
+    if shared := shared_address(place):
+        show(f"shared  {shared}")
     return run
+
+
+def shared_address(place: Path) -> str:
+    """Return the address of a run on shared storage; "" for a folder here."""
+    from clinometer.store.remote import address_of
+
+    return address_of(place)
 
 
 def print_run(run: Run) -> None:
@@ -56,6 +70,8 @@ def print_run(run: Run) -> None:
     show()
     show(f"run     {run.path}")
     show(f"report  {run.report_path}")
+    if (run.path / "comparison.html").is_file():
+        show(f"compare {run.path / 'comparison.html'}")
     if run.digest:
         show(f"digest  {run.digest}")
 
@@ -96,6 +112,19 @@ def _library_notes(progress: Progress) -> Iterator[None]:
 class _Lines:
     """A line at the start of a stage, every ten seconds, and at its end."""
 
+    _told = 0.0  # when the workers were last shown
+
+    def stage(self) -> _Lines:
+        """Show one more stage beside the others."""
+        return _Lines()
+
+    def workers(self, lines: Sequence[str]) -> None:
+        """Show the workers now and then, in one line."""
+        now = time.monotonic()
+        if lines and now - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = now
+            show("; ".join(lines), error=True)
+
     def begin(self, label: str, *, total: int, done: int, unit: str = "request") -> None:
         self._label, self._total, self._done, self._fresh = label, total, done, 0
         self._did = "asked" if unit == "request" else f"{unit}s"
@@ -127,15 +156,38 @@ class _Lines:
 
 
 class _Bar:
-    """A bar with rate and remaining time."""
+    """A bar with rate and remaining time; below the bars, what each worker does."""
+
+    _workers: Sequence[str] = ()
+
+    def stage(self) -> _Bar:
+        """Show one more stage beside the others."""
+        beside = _Bar()
+        beside._progress = self._progress
+        return beside
+
+    def workers(self, lines: Sequence[str]) -> None:
+        """Show what the workers do now."""
+        self._workers = lines
 
     def __enter__(self) -> _Bar:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
         from rich.table import Column
+        from rich.text import Text
+
+        bar = self
+
+        class WithWorkers(Progress):
+            """The stages, and below them what each worker does."""
+
+            def get_renderables(self) -> Iterator[RenderableType]:
+                yield self.make_tasks_table(self.tasks)
+                if bar._workers:
+                    yield Text("\n".join(map(visible, bar._workers)), style="dim")
 
         name = Column(max_width=40, no_wrap=True, overflow="ellipsis")  # a long path must not crowd out the bar
-        self._progress = Progress(
+        self._progress = WithWorkers(
             TextColumn("{task.description}", markup=False, table_column=name),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),

@@ -3,7 +3,17 @@
 from clinometer.engine.batching import WINDOW, default_budget
 from clinometer.engine.budget import Budget, Limits
 from clinometer.engine.cache import AnswerCache
-from clinometer.engine.executor import Answered, Batch, Executor, ExecutorFactory, LocalExecutor, get_executor
+from clinometer.engine.cluster.settings import ClusterSettings
+from clinometer.engine.executor import (
+    Answered,
+    Batch,
+    ComputesElsewhere,
+    Executor,
+    ExecutorFactory,
+    LocalExecutor,
+    get_executor,
+    local_executor,
+)
 from clinometer.engine.identity import KEY_VERSION, RequestIdentity
 from clinometer.engine.progress import Progress, Silent
 from clinometer.engine.stage import Checked, Worker, check_stage, run_stage
@@ -16,6 +26,8 @@ __all__ = [
     "Batch",
     "Budget",
     "Checked",
+    "ClusterSettings",
+    "ComputesElsewhere",
     "Executor",
     "ExecutorFactory",
     "Limits",
@@ -27,5 +39,6 @@ __all__ = [
     "check_stage",
     "default_budget",
     "get_executor",
+    "local_executor",
     "run_stage",
 ]

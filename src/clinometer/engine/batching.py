@@ -23,7 +23,12 @@ def default_budget(device: str) -> int:
     """Return how many padded tokens a batch may hold on the device ("auto" means a GPU if there is one)."""
     torch = sys.modules.get("torch")  # without torch, the model runs on the CPU
     on_gpu = device != "cpu" and torch is not None and torch.cuda.is_available()
-    return _GPU_TOKENS if on_gpu else _CPU_TOKENS
+    return tokens_for(gpu=on_gpu)
+
+
+def tokens_for(*, gpu: bool) -> int:
+    """Return how many padded tokens a batch may hold, wherever the device is."""
+    return _GPU_TOKENS if gpu else _CPU_TOKENS
 
 
 def plan_batches(costs: Sequence[int], *, budget: int) -> list[list[int]]:

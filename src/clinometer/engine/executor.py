@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from clinometer.engine.cluster.settings import ClusterSettings
 from clinometer.errors import ModelError, SpecError, nearest
 from clinometer.models.protocols import METHODS, CanLaunch, Model
 from clinometer.plugins import EXECUTORS, entry_points, load_plugin
@@ -17,7 +18,7 @@ from clinometer.types import Answer, ModelSpec, Request
 # than one batch; a killed run loses them.
 _AHEAD = 8
 
-LOCAL = "local"
+LOCAL, RAY = "local", "ray"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +51,80 @@ class ExecutorFactory(Protocol):
         ...
 
 
+@runtime_checkable
+class ComputesElsewhere(Protocol):
+    """Factories whose executors load the model themselves, on other machines; here it only measures requests."""
+
+    @property
+    def at_once(self) -> int:
+        """How many stages are asked side by side."""
+        ...
+
+    @property
+    def batch_tokens(self) -> int:
+        """How many padded tokens a batch may hold there."""
+        ...
+
+    def __call__(self, model: Model, *, spec: ModelSpec, device: str) -> Executor: ...
+
+    def carry(self, model: Model, *, spec: ModelSpec, device: str) -> Executor:
+        """Return the executor of a model that is in memory here and nowhere else."""
+        ...
+
+    def spec_of(self, spec: ModelSpec) -> ModelSpec:
+        """Return the spec with the number format that is computed in there."""
+        ...
+
+    def keep_threads(self, threads: int) -> None:
+        """Compute with as many threads as the run began with."""
+        ...
+
+    def session(self) -> Mapping[str, Any]:
+        """Say what computes, as `describe_session` does; nothing before the first answer."""
+        ...
+
+    def lines(self) -> list[str]:
+        """Return a line for each worker."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Return what happened since this was last asked, and a user should know."""
+        ...
+
+    def close(self) -> None: ...
+
+
 def local_executor(model: Model, *, spec: ModelSpec, device: str) -> Executor:
     """Answer in this process, with the loaded model."""
     return LocalExecutor(model)
 
 
-def get_executor(chosen: str | ExecutorFactory) -> ExecutorFactory:
-    """Return the factory of that name: "local", or one that a package registers in `clinometer.executors`."""
+def ray_executors(settings: ClusterSettings, release: str) -> ExecutorFactory:
+    """Answer on the workers of a Ray cluster."""
+    from clinometer.engine.cluster.executor import RayExecutors
+
+    return RayExecutors(settings, release=release)
+
+
+_OURS: dict[str, Callable[[ClusterSettings, str], ExecutorFactory]] = {
+    LOCAL: lambda *_: local_executor,
+    RAY: ray_executors,
+}
+
+
+def get_executor(
+    chosen: str | ExecutorFactory, *, cluster: ClusterSettings | None = None, release: str = ""
+) -> ExecutorFactory:
+    """Return the factory of that name: one of ours, or one that a package registers in `clinometer.executors`.
+
+    `cluster` and `release` are for those of ours that compute on other machines.
+    """
     if not isinstance(chosen, str):
         return chosen
-    if chosen == LOCAL:
-        return local_executor
+    if chosen in _OURS:
+        return _OURS[chosen](cluster or ClusterSettings(), release)
     if chosen not in entry_points(EXECUTORS):
-        raise SpecError(f"no executor {chosen!r}; {nearest(chosen, [LOCAL, *entry_points(EXECUTORS)])}")
+        raise SpecError(f"no executor {chosen!r}; {nearest(chosen, [*_OURS, *entry_points(EXECUTORS)])}")
     factory: ExecutorFactory = load_plugin(EXECUTORS, chosen)
     return factory
 

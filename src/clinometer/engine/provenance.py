@@ -45,6 +45,13 @@ def describe_session(*, release: str, device: str) -> dict[str, Any]:
     }
 
 
+def use_threads(threads: int) -> None:
+    """Let torch compute with so many threads, where it is used and computes on the CPU."""
+    torch = sys.modules.get("torch")
+    if torch is not None and not torch.cuda.is_available() and torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
+
+
 def with_time(session: dict[str, Any]) -> dict[str, Any]:
     """Return a session with the time at which it is recorded."""
     return {"recorded": _now(), **session}

@@ -2,17 +2,16 @@
 
 from clinometer.metrics.attitude import Attitude, OverallAttitude, negative_attitude, overall_attitude
 from clinometer.metrics.fairness import (
-    EpsilonFairness,
     SubgroupDistances,
     above_threshold,
     demographic_disparity,
-    epsilon_fair,
     group_fairness,
     individual_fairness,
     pairwise_wasserstein,
     subgroup_wasserstein,
     wasserstein1,
 )
+from clinometer.metrics.fairness_epsilon import EpsilonFairness, EpsilonVerdict, epsilon_fair, epsilon_verdict
 from clinometer.metrics.fairness_intervals import (
     Change,
     ExcessInterval,
@@ -22,9 +21,10 @@ from clinometer.metrics.fairness_intervals import (
     fairness_interval,
     paired_change,
 )
+from clinometer.metrics.fairness_pairs import PairNull, pair_null
 from clinometer.metrics.fairness_resampling import individual_interval
 from clinometer.metrics.fairness_scores import ScoreFairness, score_fairness
-from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, PairNull, fairness_null, pair_null
+from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, fairness_null, fairness_nulls
 from clinometer.metrics.gendered import (
     GenderedMass,
     gender_gap,
@@ -57,6 +57,7 @@ __all__ = [
     "DistinctWord",
     "EmotionProfile",
     "EpsilonFairness",
+    "EpsilonVerdict",
     "ExcessInterval",
     "FairnessInterval",
     "FairnessNull",
@@ -74,8 +75,10 @@ __all__ = [
     "distinct_words",
     "emotion_profile",
     "epsilon_fair",
+    "epsilon_verdict",
     "fairness_interval",
     "fairness_null",
+    "fairness_nulls",
     "gender_gap",
     "gendered_mass",
     "group_fairness",

@@ -5,7 +5,7 @@ Both rest on the Wasserstein-1 distance between two samples (counterfactual audi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,9 @@ def quantile_grid(sizes: Integers) -> QuantileGrid:
     ([0.333, 0.167, 0.167, 0.333], [[0, 0, 1, 1], [0, 1, 1, 2]])
     """
     distinct = np.unique(sizes)
+    if len(distinct) == 1:  # nearly always
+        n = int(distinct[0])
+        return QuantileGrid(np.tile(np.arange(n), (len(sizes), 1)), np.full(n, 1 / n))
     ends = np.unique(np.concatenate([np.arange(1, size + 1) / size for size in distinct]))
     # i/n of two sizes can differ in the last bit, which does not make a step
     ends = ends[np.append(np.diff(ends) > 1e-12, True)]
@@ -193,16 +196,29 @@ def pairwise_wasserstein(scores: ArrayLike) -> Floats:
     array = as_scores(scores)
     templates, values, _ = array.shape
     out = np.full((templates, values, values), np.nan)
-    ordered = np.sort(array, axis=2)  # NaN goes last
-    sizes = (~np.isnan(array)).sum(axis=2)
-    for at in range(templates):
-        used = np.flatnonzero(sizes[at])
+    for at, (used, distances) in enumerate(_pair_distances(array)):
         if len(used):
-            grid = quantile_grid(sizes[at, used])
-            quantiles = np.take_along_axis(ordered[at, used], grid.places, axis=1)
-            distances = squareform(pdist(quantiles * grid.widths, "cityblock"))
-            out[at, used[:, None], used] = distances
+            out[at, used[:, None], used] = squareform(distances)
     return out
+
+
+def every_pair(scores: Floats) -> Floats:
+    """Return the Wasserstein-1 distances of all pairs that there are, template after template, (pairs,)."""
+    return np.concatenate([distances for _, distances in _pair_distances(scores)])
+
+
+def _pair_distances(scores: Floats) -> Iterator[tuple[Integers, Floats]]:
+    """Yield which values of a template have samples, and the distances of every two of these."""
+    ordered = np.sort(scores, axis=2)  # NaN goes last
+    for template, sizes in zip(ordered, (~np.isnan(scores)).sum(axis=2), strict=True):
+        used = np.flatnonzero(sizes)
+        if not len(used):
+            yield used, np.zeros(0)
+        elif sizes.min() == template.shape[1]:
+            yield used, pdist(template, "cityblock") / template.shape[1]
+        else:
+            grid = quantile_grid(sizes[used])
+            yield used, pdist(np.take_along_axis(template[used], grid.places, axis=1) * grid.widths, "cityblock")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,47 +242,6 @@ def subgroup_wasserstein(scores: ArrayLike, subgroups: Sequence[Hashable] | None
     labels = np.broadcast_to(small_labels(groups.of_value)[:, None], array.shape)[present]
     pool = PooledDistances(array[present], np.bincount(labels, minlength=len(groups.names)))
     return SubgroupDistances(subgroups=groups.names, distances=pool.of(labels))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpsilonFairness:
-    """The verdict of Equation 2, and what it rests on."""
-
-    fair: bool  # at least one distance was measured, and all are below ε
-    worst: float
-    above: int  # distances that are not below ε
-    compared: int
-    missing: int  # pairs without a distance
-
-
-def epsilon_fair(pairwise: ArrayLike, epsilon: float) -> EpsilonFairness:
-    r"""Return whether a model is counterfactually fair at ε.
-
-    .. math:: W_1(P_S(x), P_S(cf(x, a, \tilde a))) < \epsilon \quad \text{for each } a \neq \tilde a
-
-    Equation 2 of the counterfactual paper. `pairwise` is … × values × values, as `pairwise_wasserstein` gives it,
-    or its mean over templates; each unordered pair counts once. The distances of finite samples are larger than
-    the true ones: a model can miss a small ε because of the number of samples alone.
-
-    >>> verdict = epsilon_fair([[0.0, 0.25], [0.25, 0.0]], 0.2)
-    >>> verdict.fair, verdict.worst, verdict.above, verdict.compared
-    (False, 0.25, 1, 1)
-    """
-    matrix = np.asarray(pairwise, dtype=np.float64)
-    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
-        raise ValueError(f"found shape {matrix.shape}; give distances as … × values × values")
-    if not epsilon > 0:
-        raise ValueError(f"found epsilon={epsilon}; give a number above 0")
-    every = matrix[..., *np.triu_indices(matrix.shape[-1], 1)].ravel()
-    known = every[~np.isnan(every)]
-    above = int((known >= epsilon).sum())
-    return EpsilonFairness(
-        fair=above == 0 and len(known) > 0,
-        worst=float(known.max()) if len(known) else float("nan"),
-        above=above,
-        compared=len(known),
-        missing=len(every) - len(known),
-    )
 
 
 def as_scores(scores: ArrayLike) -> Floats:

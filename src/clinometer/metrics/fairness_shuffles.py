@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+import os
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import pdist
 
 from clinometer.metrics.fairness import (
     Integers,
-    Labels,
-    PooledDistances,
     ValueGroups,
     as_scores,
-    counted_pairs,
     group_values,
-    pair_matrix,
     quantile_grid,
     small_labels,
 )
 from clinometer.metrics.means import Floats, present_mean
 
-_FEW = 100  # up to this many different scores in a template, counting them is faster than shuffling them
-_BATCH = 20_000_000  # numbers held at a time
+_BATCH = 250_000  # scores of a template that are shuffled at a time: what a processor's cache holds
+Statistic = Callable[[Floats], Floats]
 _TIE = 1e-10  # relative: two sums of the same numbers in another order count as equal
-_TIE_OF_SINGLES = 1e-5  # the same, of numbers of single precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +44,12 @@ class FairnessNull:
     individual: AgainstChance
     group: AgainstChance
     templates: AgainstChance  # (templates,): I.F. of each
-    pairs: AgainstChance  # (values, values): mean over templates; NaN on the diagonal
     subgroups: AgainstChance  # (subgroups,): terms of G.F.
+    disparity: AgainstChance  # of the shares above the threshold: mean difference of two values
     subgroup_names: tuple[Hashable, ...]
     draws: int
+    # (1 + draws, …): another statistic that was asked for, observed, then of each shuffle
+    also: Floats = field(default_factory=lambda: np.zeros((1, 0)))
 
 
 def fairness_null(
@@ -60,6 +57,7 @@ def fairness_null(
     *,
     subgroups: Sequence[Hashable] | None = None,
     across: bool = False,
+    threshold: float = 0.5,
     rng: np.random.Generator,
     draws: int = 1000,
 ) -> FairnessNull:
@@ -70,208 +68,262 @@ def fairness_null(
     Two samples of the same distribution differ, and small ones more; shuffling shows by how much. If the value
     does not matter in any template, p is uniform, whatever the shape of the scores and the number of samples (with
     many ties it is somewhat too large). The excess understates a true distance: shifting all scores by δ gives W1
-    = δ at any sample size, but an excess below δ (see `fairness_interval`).
-
-    A shuffle leaves the sorted scores of a template in place and moves only their labels, so only labels are
-    sorted. W1 of two values is Σ|x_(i) − y_(i)|/n; W1 of a subgroup from all scores has a closed form between the
-    subgroup's neighbouring ranks. If a template has few different scores, tables of counts with given margins are
-    drawn instead. Exact for any sizes. For 29 values × 10 templates × 1,000 samples a draw takes about 30 ms, 1 to
-    20 ms with up to 100 different scores, and 70 ms if 1 % of the samples are missing, because then the sizes
-    differ.
+    = δ at any sample size, but an excess below δ (see `fairness_interval`). For every two values by themselves see
+    `pair_null`.
 
     Args:
         scores: templates × values × samples; NaN is missing.
         subgroups: (values,), the subgroup of each value; by default each value is its own.
         across: whether I.F. averages the pairs of two subgroups alone.
+        threshold: the score above which a text counts as positive, for the disparity.
         rng: where the shuffles come from.
-        draws: how many; for false-discovery rates over m pairs at least 20 · m.
+        draws: how many.
 
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=(3, 4, 50))
     >>> scores[:, 0] **= 3
     >>> found = fairness_null(scores, rng=rng, draws=199)
-    >>> float(found.individual.p), bool(found.pairs.p[0, 1] < 0.05), bool(found.pairs.p[1, 2] > 0.05)
-    (0.005, True, True)
+    >>> float(found.individual.p), float(found.group.p), int(found.subgroups.excess.argmax())
+    (0.005, 0.005, 0)
     """
-    array = as_scores(scores)
+    return fairness_nulls([scores], subgroups=subgroups, across=across, threshold=threshold, rng=rng, draws=draws)[
+        0
+    ]
+
+
+def fairness_nulls(
+    many: Sequence[ArrayLike],
+    *,
+    subgroups: Sequence[Hashable] | None = None,
+    across: bool = False,
+    threshold: float = 0.5,
+    also: Statistic | None = None,
+    rng: np.random.Generator,
+    draws: int = 1000,
+) -> tuple[FairnessNull, ...]:
+    """Return what `fairness_null` does for several sets of scores with the same samples missing, on all cores.
+
+    A shuffle says which of the sorted scores of a template go to which value, whatever these scores are: one set
+    of shuffles, most of the work, serves all models and scorers. What is found for one does not depend on the
+    others.
+
+    W1 of two values is Σ|x_(i) − y_(i)|/n, so the mean over all pairs follows from sorting the values at each i,
+    without any pair; W1 of a subgroup from all scores has a closed form between its neighbouring ranks. Exact for
+    any sizes. `also` is another statistic that does not depend on the order of a value's samples: it is given
+    shuffles × templates × values × samples.
+    """
     if draws < 1:
         raise ValueError(f"found draws={draws}; give at least 1")
-    groups = group_values(array.shape[1], subgroups)
-    templates = [_Template.of(each) for each in array]
-    few = all(len(template.levels) <= _FEW for template in templates)
-    shuffles = (_count_shuffles if few else _rank_shuffles)(templates, groups, rng=rng, draws=draws)
-    counted = shuffles.pairs[:, :, counted_pairs(groups, across=across)]
-    return FairnessNull(
-        individual=against_chance(present_mean(counted, axis=(1, 2))),
-        group=against_chance(present_mean(shuffles.subgroups, axis=1)),
-        templates=against_chance(present_mean(counted, axis=2)),
-        pairs=_as_matrices(against_chance(present_mean(shuffles.pairs, axis=1))),
-        subgroups=against_chance(shuffles.subgroups),
-        subgroup_names=groups.names,
-        draws=draws,
-    )
+    arrays = [as_scores(each) for each in many]
+    if not arrays:
+        return ()
+    sizes = (~np.isnan(arrays[0])).sum(axis=2)
+    if any(not np.array_equal((~np.isnan(each)).sum(axis=2), sizes) for each in arrays):
+        raise ValueError("the sets of scores have different samples missing; give each of them alone")
+    groups = group_values(arrays[0].shape[1], subgroups)
+    pairs = _CountedPairs(groups, across=across)
+    every = [_ShuffledScores(each, groups, pairs, threshold=threshold, also=also) for each in arrays]
+    with ThreadPoolExecutor(max_workers=min(len(every), os.cpu_count() or 1)) as pool:
+        for orders in label_shuffles(sizes, rng=rng, draws=draws):
+            list(pool.map(lambda one, orders=orders: one.add(orders), every))
+    return tuple(each.null(draws) for each in every)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shuffles:
-    """The observed distances in the first row, then those of each shuffle."""
+def label_shuffles(sizes: Integers, *, rng: np.random.Generator, draws: int) -> Iterator[list[Integers]]:
+    """Yield which of the sorted scores each value has, some shuffles at a time: (shuffles, scores) a template.
 
-    pairs: Floats  # (1 + draws, templates, unordered pairs)
-    subgroups: Floats  # (1 + draws, subgroups)
-
-
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """The scores of one template in ascending order, with the value that each belongs to."""
-
-    scores: Floats  # (present,)
-    labels: Labels  # (present,)
-    sizes: Integers  # (values,): samples that are present
-    levels: Floats  # the different scores, ascending
-
-    @classmethod
-    def of(cls, scores: Floats) -> _Template:
-        present = ~np.isnan(scores)
-        sizes = present.sum(axis=1)
-        labels = np.repeat(small_labels(np.arange(len(sizes))), sizes)
-        flat = scores[present]
-        order = np.argsort(flat, kind="stable")
-        return cls(flat[order], labels[order], sizes, np.unique(flat))
-
-
-def _rank_shuffles(
-    templates: Sequence[_Template], groups: ValueGroups, *, rng: np.random.Generator, draws: int
-) -> _Shuffles:
-    """Shuffle the labels themselves, when most scores are different."""
-    values = len(groups.of_value)
-    pairs = np.full((1 + draws, len(templates), values * (values - 1) // 2), np.nan)
-    subgroups = np.full((1 + draws, len(groups.names)), np.nan)
-    distances = [_PairDistances(template) for template in templates]
-    group_of = small_labels(groups.of_value)
-    sizes = np.bincount(
-        groups.of_value, weights=sum(template.sizes for template in templates), minlength=len(groups.names)
-    )
-    pool = PooledDistances(np.concatenate([template.scores for template in templates]), sizes.astype(np.int64))
-    for draw in range(1 + draws):
-        labels = [template.labels if draw == 0 else rng.permutation(template.labels) for template in templates]
-        for at, each in enumerate(labels):
-            pairs[draw, at, distances[at].pairs] = distances[at].of(each)
-        subgroups[draw] = pool.of(group_of[np.concatenate(labels)])
-    return _Shuffles(pairs, subgroups)
-
-
-class _PairDistances:
-    """W1 between every two values of a template, as a function of the labels of its sorted scores."""
-
-    def __init__(self, template: _Template) -> None:
-        used = np.flatnonzero(template.sizes)
-        self.pairs = _pair_numbers(used, len(template.sizes))
-        self._scores = template.scores
-        starts = np.cumsum(template.sizes) - template.sizes
-        grid = quantile_grid(template.sizes[used]) if len(used) else None
-        self._places = None if grid is None else starts[used][:, None] + grid.places
-        self._widths = None if grid is None else grid.widths
-
-    def of(self, labels: Labels) -> Floats:
-        if self._places is None:
-            return np.zeros(0)
+    The places are value by value, ascending within a value. `sizes` has the samples of each value, templates ×
+    values.
+    """
+    labels = [np.repeat(small_labels(np.arange(len(each))), each) for each in sizes]
+    batch = max(1, _BATCH // max(1, *map(len, labels)))
+    for done in range(0, draws, batch):
+        rows = min(batch, draws - done)
         # sorted by label, and by score within a label, because the scores are already sorted
-        by_value = self._scores[np.argsort(labels, kind="stable")]
-        distances: Floats = pdist(by_value[self._places] * self._widths, "cityblock")
-        return distances
+        yield [
+            np.argsort(rng.permuted(np.tile(each, (rows, 1)), axis=1), axis=1, kind="stable") for each in labels
+        ]
 
 
-def _count_shuffles(
-    templates: Sequence[_Template], groups: ValueGroups, *, rng: np.random.Generator, draws: int
-) -> _Shuffles:
-    """Draw tables of values × different scores with the observed margins: the same as shuffling labels."""
-    values, names = len(groups.of_value), len(groups.names)
-    levels = np.unique(np.concatenate([template.levels for template in templates]))
-    columns = [np.searchsorted(levels, template.levels) for template in templates]
-    belongs = (groups.of_value == np.arange(names)[:, None]).astype(np.float64)  # (subgroups, values)
-    batch = max(1, _BATCH // (values * max(values, names) * max(len(levels), 1)))
-    pairs, subgroups = [], []
-    for done in range(0, 1 + draws, batch):
-        rows = min(batch, 1 + draws - done)
-        pooled = np.zeros((rows, names, len(levels)))
-        distances = np.full((rows, len(templates), values * (values - 1) // 2), np.nan)
-        for at, template in enumerate(templates):
-            observed = _counts(template)
-            tables = _random_tables(observed, rng=rng, draws=rows)
-            if done == 0:
-                tables[0] = observed
-            distances[:, at] = _distances_of_counts(tables, template.levels)
-            pooled[:, :, columns[at]] += belongs @ tables
-        pairs.append(distances)
-        subgroups.append(_distances_from_all(pooled, levels))
-    return _Shuffles(np.concatenate(pairs), np.concatenate(subgroups))
+class _CountedPairs:
+    """The pairs of values that I.F. averages, and the sum of their distances without a loop over pairs."""
+
+    def __init__(self, groups: ValueGroups, *, across: bool) -> None:
+        self._of_value = groups.of_value if across else np.arange(len(groups.of_value))
+
+    def number(self, present: NDArray[np.bool_]) -> int:
+        """Count the pairs among the values that are present."""
+        sizes = np.bincount(self._of_value[present])
+        total = int(sizes.sum())
+        return (total * (total - 1) - int((sizes * (sizes - 1)).sum())) // 2
+
+    def sums(self, values: Floats, present: NDArray[np.bool_]) -> Floats:
+        """Σ |x_v − x_w| over the pairs: (…, present values, steps) -> (…, steps)."""
+        of_value = self._of_value[present]
+        total = _over_pairs(values)
+        names, counts = np.unique(of_value, return_counts=True)
+        for name in names[counts > 1]:
+            total -= _over_pairs(values[..., of_value == name, :])
+        return total
 
 
-def _counts(template: _Template) -> Integers:
-    """How often each value has each score: (values, levels)."""
-    level = np.searchsorted(template.levels, template.scores)
-    shape = (len(template.sizes), len(template.levels))
-    flat = np.bincount(template.labels.astype(np.int64) * shape[1] + level, minlength=shape[0] * shape[1])
-    return flat.reshape(shape)
+def _over_pairs(values: Floats) -> Floats:
+    """Σ |x_v − x_w| over all pairs is Σ (2k − V + 1) x_(k) of the sorted values: (…, V, steps) -> (…, steps)."""
+    number = values.shape[-2]
+    weights = 2.0 * np.arange(number) - (number - 1)
+    total: Floats = np.einsum("...vs,v->...s", np.sort(values, axis=-2), weights)
+    return total
 
 
-def _random_tables(observed: Integers, *, rng: np.random.Generator, draws: int) -> Integers:
-    """Draw tables with the margins of the observed one, cell by cell, hypergeometric: (draws, values, levels)."""
-    values, levels = observed.shape
-    tables = np.zeros((draws, values, levels), dtype=np.int64)
-    free = np.tile(observed.sum(axis=1), (draws, 1))  # places that a value still has
-    for level in range(levels - 1):
-        left = np.full(draws, observed[:, level].sum())  # samples with this score that are not yet given out
-        others = free.sum(axis=1)
-        for value in range(values - 1):
-            others -= free[:, value]
-            drawn = rng.hypergeometric(free[:, value], others, left)
-            tables[:, value, level] = drawn
-            left -= drawn
-        tables[:, -1, level] = left
-        free -= tables[:, :, level]
-    if levels:
-        tables[:, :, -1] = free
-    return tables
+class _ShuffledScores:
+    """The distances of one set of scores: those that are observed, then those of each shuffle."""
+
+    def __init__(
+        self,
+        scores: Floats,
+        groups: ValueGroups,
+        pairs: _CountedPairs,
+        *,
+        threshold: float,
+        also: Statistic | None,
+    ) -> None:
+        sizes = (~np.isnan(scores)).sum(axis=2)
+        self._sizes, self._groups, self._counted, self._threshold = sizes, groups, pairs, threshold
+        self._also, self._samples = also, scores.shape[2]
+        flat = [each[~np.isnan(each)] for each in scores]
+        orders = [np.argsort(each, kind="stable") for each in flat]
+        self._sorted = [each[order] for each, order in zip(flat, orders, strict=True)]
+        self._used = [each > 0 for each in sizes]
+        self._pairs = np.array([pairs.number(used) for used in self._used], dtype=np.float64)
+        self._grids = [
+            quantile_grid(each[used]) if used.any() else None for each, used in zip(sizes, self._used, strict=True)
+        ]
+        self._pool = _PooledRanks(self._sorted, sizes, groups)
+        self._individual: list[Floats] = []
+        self._disparity: list[Floats] = []
+        self._subgroups: list[Floats] = []
+        self._others: list[Floats] = []
+        # observed: value by value as given, and ascending within each
+        starts = [np.cumsum(each) - each for each in sizes]
+        places = [np.empty(len(order), dtype=np.int64) for order in orders]
+        for place, order in zip(places, orders, strict=True):
+            place[order] = np.arange(len(order))
+        for place, start, of in zip(places, starts, sizes, strict=True):
+            for first, size in zip(start.tolist(), of.tolist(), strict=True):
+                place[first : first + size].sort()
+        self.add([place[None] for place in places])
+
+    def add(self, orders: Sequence[Integers]) -> None:
+        """Measure some shuffles."""
+        rows = len(orders[0])
+        individual = np.full((rows, len(orders)), np.nan)
+        disparity = np.full((rows, len(orders)), np.nan)
+        dealt = np.full((rows, *self._sizes.shape, self._samples), np.nan) if self._also else None
+        for at, order in enumerate(orders):
+            used, grid = self._used[at], self._grids[at]
+            by_value = np.take(self._sorted[at], order)
+            if dealt is not None:
+                dealt[:, at, np.arange(self._samples) < self._sizes[at][:, None]] = by_value
+            if grid is None or not self._pairs[at]:
+                continue
+            sizes = self._sizes[at][used]
+            if len(set(sizes.tolist())) == 1:
+                steps = by_value.reshape(rows, len(sizes), -1)
+                sums = self._counted.sums(steps, used).mean(axis=-1)
+                above = (steps > self._threshold).mean(axis=-1)
+            else:
+                starts = np.cumsum(sizes) - sizes
+                sums = self._counted.sums(by_value[:, starts[:, None] + grid.places], used) @ grid.widths
+                above = np.add.reduceat(by_value > self._threshold, starts, axis=1, dtype=np.float64) / sizes
+            individual[:, at] = sums / self._pairs[at]
+            disparity[:, at] = self._counted.sums(above[:, :, None], used)[:, 0] / self._pairs[at]
+        self._individual.append(individual)
+        self._disparity.append(disparity)
+        self._subgroups.append(self._pool.distances(orders))
+        if self._also and dealt is not None:
+            self._others.append(self._also(dealt))
+
+    def null(self, draws: int) -> FairnessNull:
+        """Compare what is observed with the shuffles."""
+        templates, subgroups = np.concatenate(self._individual), np.concatenate(self._subgroups)
+        return FairnessNull(
+            individual=against_chance(self._over_templates(templates)),
+            group=against_chance(present_mean(subgroups, axis=1)),
+            templates=against_chance(templates),
+            subgroups=against_chance(subgroups),
+            disparity=against_chance(self._over_templates(np.concatenate(self._disparity))),
+            also=np.concatenate(self._others) if self._others else np.zeros((1 + draws, 0)),
+            subgroup_names=self._groups.names,
+            draws=draws,
+        )
+
+    def _over_templates(self, rows: Floats) -> Floats:
+        """Weigh templates by their pairs: I.F. is a mean over pairs and templates."""
+        weights = self._pairs / self._pairs.sum() if self._pairs.any() else np.full(len(self._pairs), np.nan)
+        mean: Floats = np.where(self._pairs > 0, rows, 0.0) @ weights
+        return mean
 
 
-def _distances_of_counts(tables: Integers, levels: Floats) -> Floats:
-    """W1 between every two values from counts at given levels: (draws, values, levels) -> (draws, pairs)."""
-    sizes = tables[0].sum(axis=1)
-    with np.errstate(invalid="ignore"):  # a value without samples has no distribution: NaN
-        below = tables.cumsum(axis=2)[:, :, :-1] / sizes[:, None] * np.diff(levels)
-    parts = [
-        np.abs(below[:, at + 1 :] - below[:, at : at + 1]).sum(axis=2) if sizes[at] else _nothing(tables, at)
-        for at in range(len(sizes) - 1)
-    ]
-    distances = np.concatenate(parts, axis=1)
-    if (sizes == 0).any():
-        first, second = np.triu_indices(len(sizes), 1)
-        distances[:, (sizes[first] == 0) | (sizes[second] == 0)] = np.nan
-    return distances
+class _PooledRanks:
+    """W1 of each subgroup from all scores, templates pooled, for many shuffles at once."""
+
+    def __init__(self, scores: Sequence[Floats], sizes: Integers, groups: ValueGroups) -> None:
+        pooled = np.concatenate(scores)
+        n = len(pooled)
+        order = np.argsort(pooled, kind="stable")
+        small = np.uint16 if n < 2**16 else np.uint32  # short numbers sort faster
+        rank = np.empty(n, dtype=small)
+        rank[order] = np.arange(n, dtype=small)
+        self._ranks = np.split(rank, np.cumsum([len(each) for each in scores])[:-1])
+        self._sizes = np.zeros(len(groups.names), dtype=np.int64)
+        columns: list[list[NDArray[np.int64]]] = []  # for each subgroup and template, its places in an order
+        for group in range(len(groups.names)):
+            mine = [np.repeat(groups.of_value == group, each) for each in sizes]
+            columns.append([np.flatnonzero(each) for each in mine])
+            self._sizes[group] = sum(int(each.sum()) for each in mine)
+        self._columns = [[_as_slice(each) for each in of_group] for of_group in columns]
+        gaps = np.diff(pooled[order])
+        # up to gap number j, Σ gap and Σ gap · j/N, where j/N is the share of all scores below the gap
+        self._gaps = np.concatenate([[0.0], np.cumsum(gaps)])
+        self._weighted = np.concatenate([[0.0], np.cumsum(gaps * np.arange(1, n) / max(n, 1))])
+        self._turns = {int(size): np.arange(size + 1) * n // size for size in self._sizes if size}
+        self._last = n - 1
+
+    def distances(self, orders: Sequence[Integers]) -> Floats:
+        """Return Σ_j gap_j |i_j/n − j/N| for each subgroup, where i_j of its n scores are below gap j.
+
+        Between two neighbouring ranks of the subgroup i is constant and j/N grows. So the sign of the difference
+        changes once, at j = iN/n, and differences of the cumulative sums give the whole stretch. NaN for a
+        subgroup without scores.
+        """
+        rows = len(orders[0])
+        ranks = [np.take(rank, order) for rank, order in zip(self._ranks, orders, strict=True)]
+        out = np.full((rows, len(self._sizes)), np.nan)
+        for group in np.flatnonzero(self._sizes):
+            size = int(self._sizes[group])
+            mine = np.concatenate(
+                [each[:, at] for each, at in zip(ranks, self._columns[group], strict=True)], axis=1
+            )
+            mine.sort(axis=1)
+            edges = np.empty((rows, size + 2), dtype=np.int64)
+            edges[:, 0], edges[:, -1] = 0, self._last
+            edges[:, 1:-1] = mine
+            turns = np.clip(self._turns[size], edges[:, :-1], edges[:, 1:])
+            steps = np.arange(size + 1) / size
+            at_edges, weighted = np.take(self._gaps, edges), np.take(self._weighted, edges)
+            stretches = np.take(self._gaps, turns) @ (2 * steps)
+            stretches -= at_edges[:, :-1] @ steps + at_edges[:, 1:] @ steps
+            rest = 2 * (weighted.sum(axis=1) - np.take(self._weighted, turns).sum(axis=1))
+            rest -= weighted[:, 0] + weighted[:, -1]
+            out[:, group] = np.maximum(stretches + rest, 0.0)  # rounding must not make it negative
+        return out
 
 
-def _nothing(tables: Integers, at: int) -> Floats:
-    return np.full((len(tables), tables.shape[1] - at - 1), np.nan)
-
-
-def _distances_from_all(pooled: Floats, levels: Floats) -> Floats:
-    """W1 of each subgroup from all scores: (draws, subgroups, levels) -> (draws, subgroups)."""
-    below = pooled.cumsum(axis=2)
-    total = below.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        difference = below[:, :, :-1] / below[:, :, -1:] - total[:, :, :-1] / total[:, :, -1:]
-    distances: Floats = (np.abs(difference) * np.diff(levels)).sum(axis=2)
-    distances[pooled.sum(axis=2) == 0] = np.nan
-    return distances
-
-
-def _pair_numbers(used: Integers, values: int) -> Integers:
-    """Return the positions of the pairs of some values among all unordered pairs."""
-    number = np.full((values, values), -1, dtype=np.int64)
-    number[np.triu_indices(values, 1)] = np.arange(values * (values - 1) // 2)
-    inside = number[np.ix_(used, used)]
-    return inside[np.triu_indices(len(used), 1)]
+def _as_slice(places: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    """Return neighbouring places as a slice, which is copied much faster than a list of places."""
+    if len(places) and places[-1] - places[0] + 1 == len(places):
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
 
 
 def against_chance(rows: Floats | NDArray[np.float32]) -> AgainstChance:
@@ -284,112 +336,3 @@ def against_chance(rows: Floats | NDArray[np.float32]) -> AgainstChance:
     return AgainstChance(
         estimate=estimate[()], null=null[()], null_low=low, null_high=high, excess=(estimate - null)[()], p=p[()]
     )
-
-
-def _as_matrices(pairs: AgainstChance) -> AgainstChance:
-    """Put the unordered pairs into matrices values × values."""
-    return AgainstChance(**{field.name: pair_matrix(getattr(pairs, field.name)) for field in fields(pairs)})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairNull:
-    """Every two values against chance, each pair with itself alone; NaN on the diagonal."""
-
-    pairs: AgainstChance  # (values, values): mean over templates
-    template_distances: Floats  # (templates, values, values)
-    template_null: Floats  # mean over the shuffles
-    template_p: Floats
-    draws: int
-
-
-def pair_null(
-    scores: ArrayLike, *, rng: np.random.Generator, draws: int = 1000, most: int = 200_000_000
-) -> PairNull:
-    """Set W1 of every two values against what shuffling the samples of these two gives, in each template.
-
-        p = (1 + #{W1* ≥ W1}) / (draws + 1)
-
-    The null is that two values have one distribution, whatever the others have; `fairness_null` shuffles over all
-    values, and calls two that vary more than the others different although they are alike. Exact for any sizes.
-
-    For the sorted scores of both, W1 = Σ_j gap_j |i_j/n − k_j/m|, where i_j of the n scores of one and k_j of the
-    m of the other lie below gap j. Which labels lie below does not depend on the scores, so pairs of the same
-    sizes share their shuffles, and all their distances are one product of matrices.
-
-    Args:
-        scores: templates × values × samples; NaN is missing.
-        rng: where the shuffles come from.
-        draws: how many; for false-discovery rates over m pairs at least 20 · m.
-        most: labels that are shuffled at the most; many different sizes take fewer draws.
-
-    >>> rng = np.random.default_rng(0)
-    >>> scores = rng.uniform(size=(3, 4, 50))
-    >>> scores[:, 0] **= 3
-    >>> found = pair_null(scores, rng=rng, draws=199)
-    >>> float(found.pairs.p[0, 1]), bool(found.pairs.p[1, 2] > 0.05), found.template_p.shape
-    (0.005, True, (3, 4, 4))
-    """
-    array = as_scores(scores)
-    templates, values, _ = array.shape
-    first, second = np.triu_indices(values, 1)
-    sizes = (~np.isnan(array)).sum(axis=2)
-    ordered = np.sort(array, axis=2)  # NaN goes last
-    classes = [_size_classes(each[first], each[second]) for each in sizes]
-    draws = max(min(draws, most // max(sum(n + m for each in classes for n, m in each), 1)), 1)
-    distances, as_large, sums = (np.full((templates, len(first)), np.nan) for _ in range(3))
-    means, counts = np.zeros((1 + draws, len(first)), dtype=np.float32), np.zeros(len(first))  # over templates
-    for at, each in enumerate(classes):
-        for (n, m), pairs in each.items():
-            # most often all pairs have the same sizes, and a slice is written much faster than a list of places
-            where: Integers | slice = slice(None) if len(pairs) == len(first) else pairs
-            both = np.concatenate([ordered[at, first[pairs], :n], ordered[at, second[pairs], :m]], axis=1)
-            order = np.argsort(both, axis=1, kind="stable")
-            gaps = np.diff(np.take_along_axis(both, order, axis=1), axis=1)
-            found = (_imbalance(order < n, n, m) * gaps).sum(axis=1) / (n * m)
-            counts[where] += 1
-            distances[at, where], as_large[at, where], sums[at, where] = found, 0.0, 0.0
-            steps = (gaps.T / (n * m)).astype(np.float32)
-            threshold = (found * (1 - _TIE_OF_SINGLES)).astype(np.float32)
-            labels = np.arange(n + m) < n
-            means[0, where] += threshold
-            batch = max(1, _BATCH // (8 * max(n + m, len(pairs))))
-            for done in range(1, 1 + draws, batch):
-                many = rng.permuted(np.tile(labels, (min(batch, 1 + draws - done), 1)), axis=1)
-                shuffled = _imbalance(many, n, m) @ steps  # (draws, pairs)
-                means[done : done + len(many), where] += shuffled
-                as_large[at, where] += np.count_nonzero(shuffled >= threshold, axis=0)
-                sums[at, where] += shuffled.sum(axis=0, dtype=np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):  # a pair that is in no template
-        means /= counts.astype(np.float32)
-    against = against_chance(means)
-    estimate = present_mean(distances)
-    return PairNull(
-        pairs=_as_matrices(replace(against, estimate=estimate, excess=estimate - against.null)),
-        template_distances=np.stack([pair_matrix(each) for each in distances]),
-        template_null=np.stack([pair_matrix(each) for each in sums / draws]),
-        template_p=np.stack([pair_matrix(each) for each in (1 + as_large) / (1 + draws)]),
-        draws=draws,
-    )
-
-
-def _size_classes(first: Integers, second: Integers) -> dict[tuple[int, int], Integers]:
-    """The pairs of each two sizes; those with nothing on one side are left out."""
-    sizes = np.stack([first, second], axis=1)
-    return {
-        (int(n), int(m)): np.flatnonzero((sizes == (n, m)).all(axis=1))
-        for n, m in np.unique(sizes, axis=0)
-        if n and m
-    }
-
-
-def _imbalance(labels: NDArray[np.bool_], n: int, m: int) -> NDArray[np.floating[Any]]:
-    """n · m · |share of the n below each gap − share of the m|: (…, n + m) -> (…, n + m − 1).
-
-    Whole numbers: exact in single precision up to a few thousand samples, which takes half of the time.
-    """
-    exact = n * (n + m) < 2**24
-    of_first: NDArray[Any] = np.cumsum(labels, axis=1, dtype=np.int32 if exact else np.int64)[:, :-1]
-    below: NDArray[Any] = np.arange(1, n + m, dtype=of_first.dtype)
-    # i/n − (j − i)/m, of j below the gap, is (i (n + m) − j n) / n m
-    imbalance: NDArray[Any] = np.abs(of_first * (n + m) - below * n)
-    return imbalance.astype(np.float32 if exact else np.float64)

@@ -15,6 +15,8 @@ def present_mean(values: Floats, *, axis: int | tuple[int, ...] | None = 0) -> F
     [2.0, nan]
     """
     present = ~np.isnan(values)
+    if present.all():  # nearly always, and three times as fast
+        return divide_or_nan(values.sum(axis=axis), present.sum(axis=axis))
     return divide_or_nan(np.where(present, values, 0.0).sum(axis=axis), present.sum(axis=axis))
 
 

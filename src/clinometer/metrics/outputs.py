@@ -12,6 +12,7 @@ from scipy import stats
 from clinometer.metrics.means import Floats
 
 Ints = NDArray[np.int64]
+_BATCH = 4_000_000  # cosines held at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +61,8 @@ def output_difference(
     each = np.array([_cosines(cosines, labels) for cosines, labels in templates])  # (templates, 2)
     differences = each[:, 0] - each[:, 1]
     difference = float(differences.mean())
-    as_large = 0
-    for _ in range(draws):
-        shuffled = [_cosines(cosines, rng.permutation(labels)) for cosines, labels in templates]
-        as_large += float(np.mean([within - between for within, between in shuffled])) >= difference - 1e-12
+    shuffled = np.mean([_shuffled(*template, rng=rng, draws=draws) for template in templates], axis=0)
+    as_large = int((shuffled >= difference - 1e-12).sum())
     reach = float("nan")
     if len(templates) > 2:
         error = differences.std(ddof=1) / np.sqrt(len(templates))
@@ -88,6 +87,30 @@ def _templates(vectors: Floats) -> Iterator[tuple[Floats, Ints]]:
             labels = np.repeat(np.arange(len(used)), present[used].sum(axis=1))
             flat = template[used][present[used]]
             yield flat @ flat.T, labels
+
+
+def _shuffled(cosines: Floats, labels: Ints, *, rng: np.random.Generator, draws: int) -> Floats:
+    """What a template has when its texts are dealt anew to the values: (draws,)."""
+    sizes = np.bincount(labels)
+    many = rng.permuted(np.tile(np.arange(len(labels)), (draws, 1)), axis=1)
+    if len(set(sizes.tolist())) > 1:
+        # texts in a new order are labels in a new order
+        pairs = (_cosines(cosines, labels[order]) for order in many)
+        return np.array([within - between for within, between in pairs])
+    # of values with as many texts each, what is not within is between: only the former is looked up
+    values, size = len(sizes), int(sizes[0])
+    order = many.reshape(draws, values, size)
+    own, total = np.trace(cosines), cosines.sum()
+    batch = max(1, _BATCH // (values * size * size))
+    sums = np.concatenate(
+        [
+            cosines[some[..., :, None], some[..., None, :]].sum(axis=(1, 2, 3))
+            for some in (order[done : done + batch] for done in range(0, draws, batch))
+        ]
+    )
+    within = (sums - own) / (values * size * (size - 1))
+    between = (total - sums) / (values * (values - 1) * size * size)
+    return np.asarray(within - between)
 
 
 def _cosines(cosines: Floats, labels: Ints) -> tuple[float, float]:

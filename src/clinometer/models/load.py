@@ -15,7 +15,7 @@ from clinometer.models.providers.gguf import GgufFiles
 from clinometer.models.providers.local import CAPABILITIES, BuiltInModels, FolderOrHub, kind_of
 from clinometer.models.providers.openai import OpenAIEndpoints
 from clinometer.models.providers.opinion_words import OpinionWordScorers
-from clinometer.models.providers.protocol import CanIdentify, CanInspect, Provider
+from clinometer.models.providers.protocol import CanIdentify, CanInspect, HasFiles, Provider
 from clinometer.models.providers.vllm import VllmModels
 from clinometer.plugins import MODELS
 from clinometer.types import ModelSpec
@@ -25,6 +25,7 @@ __all__ = [
     "Providers",
     "capabilities_of",
     "check_model",
+    "files_of",
     "identity_of",
     "inspect_model",
     "kind_of",
@@ -85,6 +86,12 @@ def weight_bytes(spec: ModelSpec, *, providers: Providers | None = None) -> int:
     """Return about how much memory the weights of a model need; 0 where its provider does not say."""
     provider = (providers or Providers()).of(spec.name)
     return provider.weight_bytes(spec) if isinstance(provider, CanInspect) else 0
+
+
+def files_of(spec: ModelSpec) -> str:
+    """Return the folder on this machine with all that a model is loaded from; "": it comes with a package."""
+    provider = Providers().of(spec.name)
+    return str(provider.folder(spec)) if isinstance(provider, HasFiles) else ""
 
 
 def check_model(spec: ModelSpec, *, providers: Providers | None = None) -> None:

@@ -219,13 +219,14 @@ class Drawing:
         side = channel(f"{self.data.field(name)}:N", sort=self.order(name))
         return {"xOffset" if self.upright else "yOffset": side}
 
-    def colour(self) -> alt.Color | dict[str, Any]:
+    def colour(self) -> alt.Color | alt.ColorValue:
         """Return the colour: by label, by estimate, or one for all."""
         name = self.figure.color
         if self.figure.mark == "heatmap" or name == ESTIMATE:
             return self._colour_by_estimate()
         if not name:
-            return alt.value(self.colours.palette[0])
+            # not alt.value: Altair looks through all of its classes for what a dictionary might be
+            return alt.ColorValue(self.colours.palette[0])
         palette = self.colours.palette
         return self._by_name(alt.Color, [palette[place % len(palette)] for place in self._places()])
 
@@ -333,8 +334,11 @@ class Drawing:
             color=self.colour(), **self.offset()
         )
         if self.figure.reference is not None:  # a bar starts at "no lean"
-            bars = bars.encode(**{"y2" if self.upright else "x2": alt.datum(self.figure.reference)})
-        return [bars, *self._error_bars(base, alt.value(self.colours.ink))]
+            reference = self.figure.reference
+            bars = (
+                bars.encode(y2=alt.Y2Datum(reference)) if self.upright else bars.encode(x2=alt.X2Datum(reference))
+            )
+        return [bars, *self._error_bars(base, alt.ColorValue(self.colours.ink))]
 
     def _lines(self, base: alt.Chart) -> list[alt.Chart]:
         along = self.figure.x if self.upright else self.figure.y
@@ -384,7 +388,7 @@ class Drawing:
         return [whole.encode(x=self.axis(alt.X, ESTIMATE, field="low"), x2="high:Q")]
 
     def _error_bars(
-        self, base: alt.Chart, colour: alt.Color | dict[str, Any], *, opacity: float = 0.9, aside: bool = True
+        self, base: alt.Chart, colour: alt.Color | alt.ColorValue, *, opacity: float = 0.9, aside: bool = True
     ) -> list[alt.Chart]:
         return [
             bars.mark_rule(strokeWidth=1.6, opacity=opacity).encode(
@@ -399,7 +403,8 @@ class Drawing:
     def _reference_line(self) -> list[alt.Chart]:
         if self.figure.reference is None or ESTIMATE not in (self.figure.x, self.figure.y):
             return []
-        where = {"y" if self.upright else "x": alt.datum(self.figure.reference)}
+        reference = self.figure.reference
+        where = {"y": alt.YDatum(reference)} if self.upright else {"x": alt.XDatum(reference)}
         once = alt.Chart(alt.InlineData(values=[{}]))  # one line, not one for each row
         return [once.mark_rule(strokeDash=[5, 4], strokeWidth=1.2, color=self.colours.faint).encode(**where)]
 

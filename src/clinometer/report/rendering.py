@@ -113,14 +113,14 @@ class _ProbePart:
 
 def render(page: ReportPage) -> str:
     """Return the page as HTML; whatever came from a model, a user or a file is shown as text."""
-    style = _asset("report.css")
-    scripts = [_vega(), "\n".join(_asset(name) for name in SCRIPTS)]
+    style = asset("report.css")
+    scripts = [_vega(), "\n".join(asset(name) for name in SCRIPTS)]
     probes = [_probe_part(findings, page, number=i) for i, findings in enumerate(page.findings, start=1)]
     shown = open_figures([len(part.figures) for part in probes])
     probes = [replace(part, open_figures=number) for part, number in zip(probes, shown, strict=True)]
     summary = summary_rows(page.findings, [info.name for info in page.models])
     return (
-        _templates()
+        page_templates()
         .get_template("report.html")
         .render(
             page=page,
@@ -136,7 +136,7 @@ def render(page: ReportPage) -> str:
             look=json.dumps(config(PAGE), separators=(",", ":")),
             style=Markup(style),
             scripts=[Markup(script) for script in scripts],
-            policy=_policy(style=style, scripts=scripts),
+            policy=security_policy(style=style, scripts=scripts),
         )
     )
 
@@ -294,7 +294,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 @functools.cache
-def _templates() -> jinja2.Environment:
+def page_templates() -> jinja2.Environment:
+    """Return the templates of our pages."""
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("clinometer.report", "templates"),
         autoescape=True,
@@ -314,7 +315,8 @@ def _json_block(value: object) -> Markup:
 
 
 @functools.cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return one of our scripts or style sheets."""
     return resources.files("clinometer.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
@@ -342,7 +344,8 @@ def _vega() -> str:
     return script
 
 
-def _policy(*, style: str, scripts: list[str]) -> str:
+def security_policy(*, style: str, scripts: list[str]) -> str:
+    """Return the policy of a page: these scripts and this style sheet, and nothing else."""
     allowed = " ".join(_hash(script) for script in scripts)
     return (
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"

@@ -4,36 +4,91 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from clinometer.report.rounding import estimate_text, interval_text, json_number
-from clinometer.types import State, Verdict
+from clinometer.types import ChangeVerdict, State, Verdict
 
 FORMAT = 1  # of the JSON file
+MOST_NOTES = 20
 MOST_ROWS = 100  # of a Markdown table: a comment on a pull request holds 65,536 characters
 
 BROKEN = 3  # exit code: a verdict is what the caller does not accept
 UNKNOWN = 4  # exit code: nothing is broken, but something could not be told
 
-FailOn = Literal["", "lean"]
+FailOn = Literal["", "lean", "worse"]
+Limits = Mapping[str, Mapping[str, float]]  # audit -> aspect or measure, or "*" -> the largest effect accepted
 
 _ORDER: tuple[State, ...] = ("lean", "none found", "cannot tell")
+_CHANGES = ("worse", "better", "no change found", "cannot tell")
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|<>~])")
 
 
-def exit_code(verdicts: Sequence[Verdict], *, fail_on: FailOn, allow_cannot_tell: bool = False) -> int:
-    """Return 3 if a lean was found and leans are not accepted, 4 if only something could not be told, else 0.
+class _Judged(Protocol):
+    """What lean and change have in common."""
 
-    A run without any verdict could not tell anything. That a model is not robust is not a lean.
+    @property
+    def audit(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def estimate(self) -> float: ...
+
+
+def exit_code(
+    verdicts: Sequence[Verdict], *, fail_on: FailOn, allow_cannot_tell: bool = False, limits: Limits | None = None
+) -> int:
+    """Return 3 if a lean was found that is not accepted, 4 if only something could not be told, else 0.
+
+    With `limits`, a lean is accepted up to the limit of its audit and aspect, and only what has a limit counts. A
+    run without any verdict could not tell anything. That a model is not robust is not a lean.
     """
-    states = [verdict.state for verdict in verdicts if verdict.concerns == "lean"]
-    if not fail_on:
+    if not fail_on and limits is None:
         return 0
-    if "lean" in states:
+    counted = [(each, each.aspect) for each in verdicts if each.concerns == "lean"]
+    return _code(counted, broken="lean", limits=limits, allow_cannot_tell=allow_cannot_tell)
+
+
+def change_exit_code(
+    verdicts: Sequence[ChangeVerdict],
+    *,
+    fail_on: FailOn,
+    allow_cannot_tell: bool = False,
+    limits: Limits | None = None,
+) -> int:
+    """Return 3 if a model became worse, by more than its limit where there are limits; 4 and 0 as `exit_code`."""
+    if not fail_on and limits is None:
+        return 0
+    counted = [(each, each.measure) for each in verdicts]
+    return _code(counted, broken="worse", limits=limits, allow_cannot_tell=allow_cannot_tell)
+
+
+def _code(
+    judged: Iterable[tuple[_Judged, str]], *, broken: str, limits: Limits | None, allow_cannot_tell: bool
+) -> int:
+    states = []
+    for verdict, name in judged:
+        limit = 0.0 if limits is None else limit_of(limits, verdict.audit, name)
+        if limit is None:
+            continue
+        accepted = verdict.state == broken and abs(verdict.estimate) <= limit
+        states.append("accepted" if accepted else verdict.state)
+    if broken in states:
         return BROKEN
     return UNKNOWN if not allow_cannot_tell and ("cannot tell" in states or not states) else 0
+
+
+def limit_of(limits: Limits, audit: str, name: str) -> float | None:
+    """Return the limit of an aspect or measure; None where it has none.
+
+    >>> limits = {"stigma": {"*": 0.1, "single conditions": 0.3}}
+    >>> [limit_of(limits, "stigma", name) for name in ("single conditions", "other")], limit_of(limits, "x", "y")
+    ([0.3, 0.1], None)
+    """
+    of_audit = limits.get(audit, {})
+    return of_audit.get(name, of_audit.get("*"))
 
 
 def verdicts_json(run: str, verdicts: Sequence[Verdict]) -> str:
@@ -75,6 +130,50 @@ def verdict_table(verdicts: Sequence[Verdict]) -> list[str]:
     if len(ordered) > MOST_ROWS:
         lines += ["", f"{len(ordered) - MOST_ROWS} more verdicts are in the report."]
     return lines
+
+
+def changes_json(name: str, verdicts: Sequence[ChangeVerdict], leans: Mapping[str, Sequence[Verdict]]) -> str:
+    """Return what changed as JSON, with what the audits say of each model; what was not computed is null."""
+    document = {
+        "format": FORMAT,
+        "comparison": name,
+        "changes": [_plain(asdict(each)) for each in verdicts],
+        "models": {model: [_plain(asdict(each)) for each in given] for model, given in leans.items()},
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def changes_markdown(name: str, verdicts: Sequence[ChangeVerdict], notes: Sequence[str]) -> str:
+    """Return what changed as a Markdown table, the worst first, short enough for a comment on a pull request."""
+    ordered = sorted(verdicts, key=lambda each: _CHANGES.index(each.state))
+    states = [each.state for each in verdicts]
+    counted = ", ".join(f"{states.count(state)} × {state}" for state in _CHANGES if state in states)
+    lines = [
+        f"### Clinometer, before and after: {counted or 'nothing to compare'}",
+        "",
+        "| verdict | audit | farther from even-handed by, 95 % interval | detectable | what follows |",
+        "|---|---|---|---|---|",
+        *(_change_line(each) for each in ordered[:MOST_ROWS]),
+    ]
+    if len(ordered) > MOST_ROWS:
+        lines += ["", f"{len(ordered) - MOST_ROWS} more are on the page of the comparison."]
+    if notes:
+        lines += ["", *(f"- {_text(note)}" for note in notes[:MOST_NOTES])]
+    lines += ["", f"Compared: {_text(name)}", ""]
+    return "\n".join(lines)
+
+
+def _change_line(verdict: ChangeVerdict) -> str:
+    told = verdict.state != "cannot tell"
+    effect = f"{estimate_text(verdict.estimate)} {interval_text(verdict.low, verdict.high)}" if told else "–"
+    cells = (
+        f"**{verdict.state}**" if verdict.state == "worse" else verdict.state,
+        f"{_text(verdict.audit)}: {_text(verdict.measure)}",
+        _text(effect),
+        _text(estimate_text(verdict.detectable)),
+        _text(verdict.sentence),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def _line(verdict: Verdict) -> str:

@@ -2,7 +2,13 @@
 
 from clinometer.stats.agreement import Kappa, RaterPair, cohens_kappa, pairwise_kappa
 from clinometer.stats.bootstrap import Interval, cluster_bootstrap
-from clinometer.stats.correlation import Correlation, JackknifeInterval, jackknife_correlation, pearson_interval
+from clinometer.stats.correlation import (
+    Correlation,
+    JackknifeInterval,
+    jackknife_correlation,
+    pearson_interval,
+    rank_correlation,
+)
 from clinometer.stats.error_rates import (
     benjamini_hochberg,
     critical_value,
@@ -11,6 +17,15 @@ from clinometer.stats.error_rates import (
     minimum_detectable_effect,
     moderated_variances,
     two_sided_p,
+)
+from clinometer.stats.letters import letters_of
+from clinometer.stats.paired import (
+    PairedLeans,
+    Sure,
+    distance_change,
+    independent_change,
+    mean_leans,
+    paired_leans,
 )
 from clinometer.stats.permutation import (
     PermutationResult,
@@ -26,10 +41,12 @@ __all__ = [
     "Interval",
     "JackknifeInterval",
     "Kappa",
+    "PairedLeans",
     "PermutationResult",
     "RaterPair",
     "ShareInterval",
     "SingleCase",
+    "Sure",
     "benjamini_hochberg",
     "cluster_bootstrap",
     "cohens_kappa",
@@ -37,13 +54,19 @@ __all__ = [
     "detectable_change",
     "detectable_from_interval",
     "difference_of_means",
+    "distance_change",
+    "independent_change",
     "jackknife_correlation",
+    "letters_of",
+    "mean_leans",
     "minimum_detectable_effect",
     "moderated_variances",
+    "paired_leans",
     "paired_share_interval",
     "pairwise_kappa",
     "pearson_interval",
     "permutation_test",
+    "rank_correlation",
     "share_interval",
     "share_p",
     "sign_flip_test",

@@ -91,3 +91,16 @@ def jackknife_correlation(estimate: float, left_out: ArrayLike, *, level: float 
     half = float(stats.t.ppf((1 + level) / 2, n - 1) * error)
     centre = float(np.arctanh(np.clip(estimate, -limit, limit)))
     return JackknifeInterval(low=float(np.tanh(centre - half)), high=float(np.tanh(centre + half)))
+
+
+def rank_correlation(first: ArrayLike, second: ArrayLike, *, fewest: int = 5) -> float:
+    """Return Spearman's ρ of the items that both have; NaN for few items, or where one does not vary.
+
+    >>> rank_correlation([1.0, 2.0, 3.0, 4.0, 9.0], [2.0, 4.0, 5.0, 6.0, 7.0])
+    1.0
+    """
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    known = ~np.isnan(one) & ~np.isnan(other)
+    if known.sum() < fewest or not np.ptp(one[known]) or not np.ptp(other[known]):
+        return float("nan")
+    return float(np.round(stats.spearmanr(one[known], other[known]).statistic, 12))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from clinometer.stats._clusters import FloatArray, IntArray, as_columns, group_items, one_row_each
@@ -231,6 +232,33 @@ def _check_shapes(first: ArrayLike, second: ArrayLike) -> None:
         raise ValueError(
             f"found shapes {np.shape(first)} and {np.shape(second)}; give two groups with the same columns"
         )
+
+
+def welch_t(values: FloatArray, labels: NDArray[Any]) -> FloatArray:
+    r"""Return Welch's t of the items with a true label against the others, for each row of labels.
+
+    .. math:: t = (\bar v_1 - \bar v_0) / \sqrt{s_1^2 / n_1 + s_0^2 / n_0}
+
+    Shapes: values (items, ...), labels (k, items) -> (k, ...). NaN is missing. Groups that do not spread at all
+    have the t of a spread a billionth of all items': large, and finite.
+
+    >>> welch_t(np.array([1.0, 3.0, 4.0, 6.0]), np.array([[False, False, True, True]])).round(4)
+    array([2.1213])
+    """
+    columns = values.reshape(len(values), -1)
+    present = (~np.isnan(columns)).astype(np.float64)
+    # around their mean, so that squares are not differences of large numbers
+    centred = np.where(present > 0, columns - np.nansum(columns, axis=0) / np.maximum(present.sum(axis=0), 1), 0.0)
+    scale = np.abs(centred).max(axis=0)
+    means, errors = [], np.zeros((len(labels), columns.shape[1]))
+    for side in (labels.astype(np.float64), 1.0 - labels.astype(np.float64)):
+        n, total, squares = side @ present, side @ centred, side @ centred**2
+        with np.errstate(invalid="ignore", divide="ignore"):  # a side with one item has no spread: NaN
+            means.append(total / n)
+            errors += np.maximum(squares - total**2 / n, 0.0) / (n - 1) / n
+    floor = np.where(scale > 0, (1e-9 * scale) ** 2, 1.0)  # values that never differ have no difference either
+    t: FloatArray = (means[0] - means[1]) / np.sqrt(np.maximum(errors, floor))
+    return t.reshape(len(labels), *values.shape[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from clinometer.engine.progress import Progress, Silent
 from clinometer.errors import DataError, InputError, ModelError, nearest
-from clinometer.probes.kit.words import signed
+from clinometer.probes.kit.numbers import signed
 from clinometer.train.base import BaseModel, KeptBase, add_adapter, merge_adapter
 from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import History, Recipe, train

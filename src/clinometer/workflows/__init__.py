@@ -5,6 +5,7 @@
 
 from clinometer.workflows.audit import AuditRequest, ResumeRequest, run_audit, run_resume
 from clinometer.workflows.checkpoints import CheckpointAudit
+from clinometer.workflows.compare import CompareRequest, run_compare
 from clinometer.workflows.plans import probes_for
 from clinometer.workflows.pool import Execution
 from clinometer.workflows.report import report_run
@@ -13,6 +14,7 @@ from clinometer.workflows.verify import Verification, VerifyRequest, run_verify
 __all__ = [
     "AuditRequest",
     "CheckpointAudit",
+    "CompareRequest",
     "Execution",
     "ResumeRequest",
     "Verification",
@@ -20,6 +22,7 @@ __all__ = [
     "probes_for",
     "report_run",
     "run_audit",
+    "run_compare",
     "run_resume",
     "run_verify",
 ]

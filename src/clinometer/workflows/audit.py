@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,14 @@ from clinometer.engine import (
     run_stage,
 )
 from clinometer.engine.provenance import describe_machine, describe_session, with_time
-from clinometer.errors import AwaitedError, InputError
+from clinometer.errors import AwaitedError, InputError, PoisonedError
 from clinometer.models.protocols import Call, Model
 from clinometer.probes.protocol import Plan, Probe, Stage, questions_version
 from clinometer.questions import items_of
 from clinometer.results import Run
 from clinometer.spec import dump_spec, with_folders
-from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied
+from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied, working_folder
+from clinometer.store.remote import address_of
 from clinometer.types import AuditSpec, Findings, Item, ModelInfo
 from clinometer.workflows.checks import (
     FirstQuestions,
@@ -36,6 +39,7 @@ from clinometer.workflows.checks import (
     check_roles,
     check_spec,
 )
+from clinometer.workflows.cohort import COHORT, compare_cohort
 from clinometer.workflows.places import with_places, without_places
 from clinometer.workflows.plans import (
     RunRecords,
@@ -52,6 +56,7 @@ from clinometer.workflows.plans import (
 )
 from clinometer.workflows.pool import Execution, ModelPool
 from clinometer.workflows.report import report_run
+from clinometer.workflows.side_by_side import SharedProgress, side_by_side
 
 _ACCEPTED = "accepted_code_changes"
 
@@ -65,6 +70,7 @@ class AuditRequest:
     models: Mapping[str, Model] = field(default_factory=dict)  # those in memory, by name
     probes: tuple[Probe, ...] = ()  # those that are neither built in nor installed
     execution: Execution = field(default_factory=Execution)
+    cohort: bool = False  # whether the run ends in a comparison of its models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +90,10 @@ class ResumeRequest:
 
 
 def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run:
-    """Make a new run folder, complete it and write its report."""
+    """Make a new run folder, complete it and write its report; one on shared storage is worked on here."""
+    if address_of(request.folder):
+        with working_folder(request.folder, new=True) as folder:
+            return run_audit(replace(request, folder=folder), progress=progress)
     progress = progress or Silent()
     spec = with_folders(request.spec, base=Path.cwd())
     probes = probes_of(spec, given=request.probes)
@@ -118,15 +127,17 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
         provenance={
             "key_version": KEY_VERSION,
             "questions": {name: questions_version(probe) for name, probe in probes.items()},
+            **({COHORT: True} if request.cohort and len(models.audited) > 1 else {}),
             **describe_machine(seed=spec.seed, release=__version__),
         },
         models=models,
         inputs=inputs,
         places=places,
     )
-    with run.lock():
+    with run.lock(), contextlib.closing(pool):
         found = _Completion(run, spec_of(run), probes, pool, progress, first).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
+        compare_cohort(run, probes=probes.values(), progress=progress)
     return Run(run, found)
 
 
@@ -153,8 +164,11 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
             trusted=request.trusted,
             accept_code_change=request.accept_code_change,
         )
-        found = _Completion(run, spec, probes, pool, progress, None).complete(request.execution.cache)
+        pool.keep_threads(run.sessions[-1].get("threads") if run.sessions else None)
+        with contextlib.closing(pool):
+            found = _Completion(run, spec, probes, pool, progress, None).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
+        compare_cohort(run, probes=probes.values(), progress=progress)
     return Run(run, found)
 
 
@@ -165,7 +179,7 @@ class _Chain:
     probe: Probe
     plan: Plan
     stages: deque[Stage]
-    waits: bool = False  # for answers that only the owner of the model can give
+    waits: bool = False  # for answers that only the owner of the model can give, or nobody
 
     @property
     def answering(self) -> ModelInfo:
@@ -184,6 +198,9 @@ class _Completion:
     progress: Progress
     first: FirstQuestions | None
     session: dict[str, Any] | None = None
+    awaited: dict[str, list[Call]] = field(default_factory=dict)
+    poisoned: list[PoisonedError] = field(default_factory=list)
+    lock: Any = field(default_factory=threading.RLock)  # several stages may be asked at once
 
     def complete(self, cache_folder: Path | None) -> tuple[Findings, ...]:
         """Return what every probe concludes, in the order of the spec."""
@@ -195,32 +212,70 @@ class _Completion:
             for plan in plans[name]
         ]
         concluded: dict[str, Findings] = {}
-        awaited: dict[str, list[Call]] = {}
         # a cache would hand the answers of changed code to other runs, under the identity of the old
         cache = AnswerCache(cache_folder) if cache_folder and not self.pool.accepts_code_change else None
         try:
             while True:
-                for name, probe in self.probes.items():
-                    if name not in concluded and not any(c.stages for c in chains if c.probe.name == name):
-                        concluded[name] = self._conclude(probe, plans[name])
+                self._conclude_complete(chains, plans, concluded)
                 waiting = [chain for chain in chains if chain.stages and not chain.waits]
                 if not waiting:
-                    self.pool.finish_written(awaited, self.run, self.progress)
+                    if self.poisoned:
+                        raise PoisonedError("; ".join(map(str, self.poisoned)))
+                    self.pool.finish_written(self.awaited, self.run, self.progress)
                     self.run.seal(probes=self.probes, stages=stages_of(self.probes, plans))
                     return tuple(concluded[name] for name in self.probes)
+                if self.pool.elsewhere is not None and cache is None:
+                    self._ask_side_by_side(waiting, lambda: self._conclude_complete(chains, plans, concluded))
+                    continue
                 label = self._next_model(waiting)
                 for chain in waiting:
                     while chain.stages and not chain.waits and chain.answering.name == label:
-                        try:
-                            self._ask(chain.probe, chain.plan, chain.stages[0], cache)
-                        except AwaitedError as error:
-                            awaited.setdefault(label, []).extend(error.calls)
-                            chain.waits = True
-                        else:
-                            chain.stages.popleft()
+                        self._ask_next(chain, cache, self.progress)
         finally:
             if cache is not None:
                 cache.close()
+
+    def _ask_side_by_side(self, waiting: list[_Chain], finished: Callable[[], None]) -> None:
+        """Ask several stages at once, the chains of one model after those of the other."""
+        cluster = self.pool.elsewhere
+        assert cluster is not None
+        shared = SharedProgress(self.progress)
+
+        def ask(chain: _Chain) -> None:
+            while chain.stages and not chain.waits:
+                self._ask_next(chain, None, shared.stage())
+
+        side_by_side(
+            sorted(waiting, key=lambda chain: self.pool.labels.index(chain.plan.model.name)),
+            ask,
+            at_once=cluster.at_once,
+            finished=lambda _: finished(),
+            meanwhile=lambda: shared.workers(cluster),
+            stop=cluster.close,
+        )
+
+    def _ask_next(self, chain: _Chain, cache: AnswerCache | None, progress: Progress) -> None:
+        """Ask the next stage of a chain; one that cannot be completed now stops its chain, and no other."""
+        try:
+            self._ask(chain.probe, chain.plan, chain.stages[0], cache, progress)
+        except AwaitedError as error:
+            self.awaited.setdefault(chain.answering.name, []).extend(error.calls)
+            chain.waits = True
+        except PoisonedError as error:
+            stage = f"{chain.probe.name} · {chain.plan.model.name} · {chain.stages[0].name}"
+            progress.note(f"{stage}: {error}")
+            self.poisoned.append(PoisonedError(f"{stage}: {error}"))
+            chain.waits = True
+        else:
+            chain.stages.popleft()
+
+    def _conclude_complete(
+        self, chains: list[_Chain], plans: Mapping[str, list[Plan]], concluded: dict[str, Findings]
+    ) -> None:
+        """Conclude the audits of which every stage is answered."""
+        for name, probe in self.probes.items():
+            if name not in concluded and not any(c.stages for c in chains if c.probe.name == name):
+                concluded[name] = self._conclude(probe, plans[name])
 
     def _next_model(self, waiting: list[_Chain]) -> str:
         """Choose whose turn it is: models under audit come first, so that an assistant is needed once."""
@@ -230,7 +285,7 @@ class _Completion:
             labels, key=lambda name: (name not in audited, not self.pool.holds(name), self.pool.labels.index(name))
         )
 
-    def _ask(self, probe: Probe, plan: Plan, stage: Stage, cache: AnswerCache | None) -> None:
+    def _ask(self, probe: Probe, plan: Plan, stage: Stage, cache: AnswerCache | None, progress: Progress) -> None:
         answering = plan.answers(stage)
         key = StageKey(probe=probe.name, model=plan.model.name, stage=stage.name)
         done = self.run.done(key)
@@ -239,7 +294,7 @@ class _Completion:
             return
         items = itertools.chain([first], items)
         label = f"{probe.name} · {plan.model.name} · {stage.name}"
-        self.progress.begin(label, total=total, done=min(len(done), total) if total else len(done))
+        progress.begin(label, total=total, done=min(len(done), total) if total else len(done))
         run_stage(
             items,
             run=self.run,
@@ -248,19 +303,23 @@ class _Completion:
             identity=RequestIdentity(answering, version=self.run.key_version),
             worker=lambda: self.pool.worker(answering),
             cache=cache if answering.family != "answers" else None,  # a file answers faster, and may change
-            progress=self.progress,
+            progress=progress,
             by=self._session,
         )
         self.run.compact(key)
-        self.progress.end()
+        progress.end()
 
     def _session(self) -> Mapping[str, Any]:
         """Say who computes. Asked when a part is about to be written; the first time, the run records it."""
-        if self.session is None or self.session.get(_ACCEPTED, {}) != self.pool.accepted:
-            described = describe_session(release=__version__, device=self.pool.device)
+        with self.lock:
+            there = self.pool.elsewhere.session() if self.pool.elsewhere else {}
+            known = self.session or {}
+            if known and known.get(_ACCEPTED, {}) == self.pool.accepted and there.items() <= known.items():
+                return known
+            described = dict(there) or describe_session(release=__version__, device=self.pool.device)
             self.session = {**described, **({_ACCEPTED: dict(self.pool.accepted)} if self.pool.accepted else {})}
             self.run.add_session(with_time(self.session))
-        return self.session
+            return self.session
 
     def _items(self, probe: Probe, plan: Plan, stage: Stage) -> tuple[Iterator[Item], int]:
         """Return the items of a stage and how many they are; 0 where more than a window must be made to know."""

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Collection, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from clinometer.engine import Budget, ExecutorFactory, Limits, Progress, Worker, default_budget, get_executor
+from clinometer import __version__
+from clinometer.engine import (
+    Budget,
+    ClusterSettings,
+    ComputesElsewhere,
+    Executor,
+    ExecutorFactory,
+    Limits,
+    Progress,
+    Worker,
+    default_budget,
+    get_executor,
+    local_executor,
+)
+from clinometer.engine.provenance import use_threads
 from clinometer.errors import ModelError, SpecError, StoppedError, nearest
 from clinometer.models.endpoint.model import EndpointModel
+from clinometer.models.endpoint.offer import ALLOWED
 from clinometer.models.endpoint.sending import CONCURRENCY, Free, Pace, Patience
 from clinometer.models.endpoint.written import question_id, save_questions
 from clinometer.models.load import Providers, check_model, identity_of, inspect_model, load_model, weight_bytes
-from clinometer.models.protocols import Call, Model
+from clinometer.models.protocols import Call, CanSend, Model
 from clinometer.models.providers.answers import AnswersModel
 from clinometer.models.providers.protocol import GivenModels
 from clinometer.store import RunFolder
@@ -49,6 +66,7 @@ class Execution:
     limits: Limits = field(default_factory=Limits)  # what may be spent on endpoints
     accept_missing: bool = False  # conclude without answers that a file of answers does not have
     patience: Patience = field(default_factory=Patience)  # how long is waited for one
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)  # of executor="ray"
 
 
 class ModelPool:
@@ -72,7 +90,14 @@ class ModelPool:
         self._specs = dict(zip(self.labels, models, strict=True))
         self._providers = Providers(GivenModels(given))
         self._execution = execution
-        self._factory = get_executor(execution.executor)
+        self._given = given
+        self._factory = get_executor(execution.executor, cluster=execution.cluster, release=__version__)
+        # who computes on other machines: here a model only describes itself and measures requests
+        self.elsewhere = self._factory if isinstance(self._factory, ComputesElsewhere) else None
+        if self.elsewhere is not None:
+            self._specs = {label: self.elsewhere.spec_of(model) for label, model in self._specs.items()}
+        self._lock = threading.RLock()  # several stages may ask for their models at once
+        self._threads = 0
         self.device = execution.device
         self.accepted: dict[str, str] = {}  # models whose code changed, and how; the user goes on knowingly
         self.accepts_code_change = accept_code_change
@@ -93,9 +118,10 @@ class ModelPool:
 
     def look_at(self, label: str) -> Model:
         """Return a model that can describe itself and measure requests; without weights where not all fit."""
-        if self._all_fit:
+        if self.elsewhere is not None or self._all_fit:
             return self.get(label)
-        return inspect_model(self._specs[label], device=self._execution.device, providers=self._providers)
+        with self._bounded():
+            return inspect_model(self._specs[label], device=self._execution.device, providers=self._providers)
 
     @functools.cached_property
     def _all_fit(self) -> bool:
@@ -112,7 +138,7 @@ class ModelPool:
         if model is None:
             self._let_go(KEPT_BYTES)
             model = self._load(label)
-            self._let_go(KEPT_BYTES - _size(model.info))
+            self._let_go(KEPT_BYTES - self._size(model.info))
         self._loaded[label] = model
         return model
 
@@ -122,6 +148,10 @@ class ModelPool:
         When a run is resumed, what a model's files tell is compared before they are loaded: one that is not the
         model of the run stays shut.
         """
+        with self._lock:
+            return self._worker(expected)
+
+    def _worker(self, expected: ModelInfo) -> Worker:
         label = expected.name
         if label not in self._workers:
             if self._trusted is not None and not self.holds(label):  # the run may come from a stranger
@@ -131,11 +161,13 @@ class ModelPool:
             if self.accepts_code_change and expected.code != model.info.code:
                 self.accepted[label] = f"{expected.code} → {model.info.code}"
             expected = replace(expected, code=model.info.code) if label in self.accepted else expected
-            _require_same(expected, {name: getattr(model.info, name) for name in _MUST_STAY})
+            grows = ("weights", "tokenizer") if isinstance(model, AnswersModel) else ()  # stage by stage
+            _require_same(expected, {name: getattr(model.info, name) for name in _MUST_STAY if name not in grows})
             if model.info.settings.keys() != expected.settings.keys():
                 raise _changed("settings", label)
-            tokens = self._execution.batch_tokens or default_budget(self._execution.device)
-            executor = self._factory(model, spec=self._specs[label], device=self._execution.device)
+            default = self.elsewhere.batch_tokens if self.elsewhere else default_budget(self._execution.device)
+            tokens = self._execution.batch_tokens or default
+            executor = self._executor(label, model)
             pace = Pace(self._execution.concurrency)
             meter = self.budget.meter(self._specs[label].price) if isinstance(model, EndpointModel) else Free()
             self._workers[label] = Worker(
@@ -171,6 +203,27 @@ class ModelPool:
                     "their answers to the file"
                 )
 
+    def _executor(self, label: str, model: Model) -> Executor:
+        spec, device = replace(self._specs[label], alias=label), self._execution.device
+        if self.elsewhere is None:
+            return self._factory(model, spec=self._specs[label], device=device)
+        if isinstance(model, CanSend):  # it is elsewhere already
+            return local_executor(model, spec=spec, device=device)
+        made = self.elsewhere.carry if spec.name in self._given else self.elsewhere
+        return made(model, spec=spec, device=device)
+
+    def keep_threads(self, threads: object) -> None:
+        """Compute with as many threads as a run was begun with: their number moves the last bits on a CPU."""
+        if isinstance(threads, int) and threads > 0:
+            self._threads = threads
+            if self.elsewhere is not None:
+                self.elsewhere.keep_threads(threads)
+
+    def close(self) -> None:
+        """End what computes elsewhere."""
+        if self.elsewhere is not None:
+            self.elsewhere.close()
+
     def _require_trust(self, label: str) -> None:
         spec = self._specs[label]
         if not spec.trust_remote_code or {label, spec.name} & set(self._trusted or ()):
@@ -192,7 +245,12 @@ class ModelPool:
         return self._opened(label)
 
     def _opened(self, label: str) -> Model:
-        model = load_model(self._specs[label], device=self._execution.device, providers=self._providers)
+        if self.elsewhere is not None:  # the weights stay where they are
+            return inspect_model(self._specs[label], device="cpu", providers=self._providers)
+        with self._bounded():
+            model = load_model(self._specs[label], device=self._execution.device, providers=self._providers)
+        if self._threads and self._execution.device in ("auto", "cpu"):
+            use_threads(self._threads)
         if isinstance(model, AnswersModel):
             model.accepts_missing = self._execution.accept_missing
         if isinstance(model, EndpointModel) and label not in self._explored:
@@ -201,12 +259,25 @@ class ModelPool:
             meter.charge(requests=model.offer.requests, tokens=model.offer.tokens)
         return model
 
+    @contextlib.contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Let an endpoint that is opened within the block be tried only as far as the budget goes."""
+        allowed = ALLOWED.set(self.budget.allow_trials)
+        try:
+            yield
+        finally:
+            ALLOWED.reset(allowed)
+
     def _let_go(self, room: int) -> None:
         """Drop models, the longest unused first, until the rest is no larger than the room."""
-        while self._loaded and sum(_size(model.info) for model in self._loaded.values()) > room:
+        while self._loaded and sum(self._size(model.info) for model in self._loaded.values()) > room:
             label = next(iter(self._loaded))
             del self._loaded[label]
             self._workers.pop(label, None)
+
+    def _size(self, info: ModelInfo) -> int:
+        """Return how much memory a model takes here."""
+        return 0 if self.elsewhere is not None else _size(info)
 
 
 def _recorded_ids(run: RunFolder, label: str) -> set[str]:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 
 from clinometer.errors import ModelError
+from clinometer.models.endpoint.asking import calls_of
 from clinometer.models.endpoint.faults import Broken, Busy, Refused
 from clinometer.models.endpoint.model import capabilities_of
 from clinometer.models.endpoint.offer import discover
 from clinometer.models.endpoint.transport import Arrived
+from clinometer.types import NextWord
 
 
 class Scripted:
     """A transport that answers as an endpoint with these habits would."""
 
-    def __init__(self, *, top=20, many=4, chat=True, plain=True, refuses=(), ignores=(), echo=False, faults=()):
+    def __init__(
+        self, *, top=20, many=4, chat=True, plain=True, refuses=(), ignores=(), echo=False, faults=(), halves=0,
+        vocabulary=0,
+    ):  # fmt: skip
         self.top, self.many, self.chat, self.plain, self.echo = top, many, chat, plain, echo
-        self.refuses, self.ignores = refuses, ignores
+        self.refuses, self.ignores, self.halves, self.vocabulary = refuses, ignores, halves, vocabulary
         self.faults = list(faults)
         self.bodies = []
 
@@ -32,7 +38,7 @@ class Scripted:
             if name in body:
                 raise Refused(f"400 Unsupported parameter: {name}", parameter=name)
         asked = body.get("top_logprobs", 0) or int(body.get("logprobs", 0))
-        if asked > self.top and "logprobs" not in self.ignores:
+        if asked > self.top and "logprobs" not in self.ignores and not self.vocabulary:
             raise Refused("400 too many logprobs", parameter="logprobs")
         if body.get("n", 1) > self.many:
             raise Refused("400 bad request")  # as some do: it does not say what is wrong
@@ -46,7 +52,15 @@ class Scripted:
         drift = len(self.bodies) if "seed" in self.ignores or "seed" not in body else body["seed"]
         text = f"text {number} {drift}"
         told = [{"token": f"t{place}", "logprob": -1.0 - place} for place in range(min(asked, self.top))]
+        if self.vocabulary:
+            even = -math.log(self.vocabulary)
+            told = [
+                {"token": f"t{place}", "logprob": even} for place in range(min(asked, self.vocabulary, self.top))
+            ]
         logprobs = {"content": [{"top_logprobs": told}]} if told and "logprobs" not in self.ignores else None
+        if self.halves and asked:  # llama.cpp tells nothing of a token that is a part of a character
+            self.halves -= 1
+            text, logprobs = "\ufffd", None
         if self.echo and body.get("echo"):
             text = body["prompt"] + text
             logprobs = {"token_logprobs": [None, -1.0, -2.0], "text_offset": [0, 4, 8]}
@@ -70,13 +84,42 @@ def test_everything_is_found_with_a_handful_of_requests():
     assert (offer.chat.top, offer.chat.many, offer.chat.seed) == (1000, 16, "honoured")
     assert dict(offer.plain.samplers) == {"top_k": 0, "min_p": 0.0}
     assert capabilities_of(offer) == ("ask", "answer_word", "next_word", "sample", "log_likelihood", "rescore")
-    assert offer.requests == len(transport.bodies) + 1 <= 8  # one for the list of models
-    assert offer.told == {"model": "m-1"}
+    assert offer.requests == len(transport.bodies) + 1 <= 10  # one for the list of models
+    assert offer.told["model"] == "m-1"
+    assert offer.chat.whole == offer.plain.whole == 0  # it refused to tell more than 1,000
 
 
 @pytest.mark.parametrize("top", [100, 20, 5])
 def test_fewer_log_probabilities_are_asked_for_until_it_agrees(top):
     assert found(top=top)[0].chat.top == top
+
+
+def test_a_token_that_is_half_a_character_is_drawn_again():
+    offer, _ = found(halves=3)
+    assert (offer.chat.top, offer.plain.top) == (20, 20)
+    assert found(halves=1000)[0].chat.top == 0  # it never told any
+
+
+def test_a_whole_vocabulary_is_asked_for_where_a_list_of_words_is():
+    offer, transport = found(top=200_000, vocabulary=3_000)
+    assert (offer.chat.top, offer.chat.whole, offer.plain.whole) == (1000, 3_000, 3_000)
+    assert max(body.get("top_logprobs", 0) for _, body in transport.bodies) == 200_000
+    words = tuple(f"word{number}" for number in range(500))
+    few, many = (
+        calls_of(NextWord(text="It was", words=words[:n]), (), offer=offer, model="m")[0].body["logprobs"]
+        for n in (499, 500)
+    )
+    assert (few, many) == (1000, 3_000)
+    # one that tells two thirds of its tokens, whatever is asked for, does not tell its vocabulary
+    assert found(top=2_000, vocabulary=3_000)[0].chat.whole == 0
+
+
+def test_whether_the_same_seed_gave_the_same_text_does_not_make_another_model():
+    honoured, taken = found()[0], found(ignores=("seed",))[0]
+    assert (honoured.chat.seed, taken.chat.seed) == ("honoured", "taken")
+    assert honoured.settings == taken.settings  # else a server that batches otherwise could not be resumed
+    assert honoured.told != taken.told
+    assert found(refuses=("seed",))[0].settings != taken.settings
 
 
 @pytest.mark.parametrize("many", [8, 4, 2, 1])

@@ -17,6 +17,10 @@ DRAWS = 64
 DRAWN_TOKENS = 4  # enough for a word of several pieces
 THINKING_TOKENS = 2_048  # what a model that reasons first may use before its answer
 
+# A word that is not among the most probable tokens has no number. For a long list of words, an endpoint that tells
+# its whole vocabulary is asked for it: exact, but megabytes, which take llama.cpp and us most of a second.
+LONG_LIST = 500  # words
+
 _CHARACTERS_PER_TOKEN = 4  # of English; the endpoint's own count is what is recorded
 _MESSAGE_TOKENS = 8  # what a chat template adds to each message
 
@@ -84,7 +88,8 @@ def _words(way: Way, model: str, question: Mapping[str, Any], *, words: Sequence
     if way.temperature:
         body |= {"temperature": 1.0, "top_p": 1.0}
     if way.top:
-        told = {"logprobs": True, "top_logprobs": way.top} if way.path == CHAT else {"logprobs": way.top}
+        top = way.whole if way.whole and len(words) >= LONG_LIST else way.top
+        told = {"logprobs": True, "top_logprobs": top} if way.path == CHAT else {"logprobs": top}
         body |= {way.limit: 1, **told}
         return [Call(path=way.path, body=body, reads="words", words=tuple(words), tokens=_tokens(body, 1))]
     body |= {way.limit: DRAWN_TOKENS + THINKING_TOKENS * way.thinks}

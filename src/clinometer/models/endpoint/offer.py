@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from clinometer.errors import ModelError
 from clinometer.models.endpoint.faults import Broken, Busy, Fault, Malformed, Refused
-from clinometer.models.endpoint.reading import has_prompt_scores, read_choices, who_answered
+from clinometer.models.endpoint.reading import Choice, has_prompt_scores, read_choices, who_answered
 from clinometer.models.endpoint.transport import Arrived, Transport
 from clinometer.types import AskedAs
 
@@ -24,6 +25,8 @@ CHAT: Path = "/chat/completions"
 PLAIN: Path = "/completions"
 
 _TOPS = (1000, 100, 20, 5, 0)  # llama.cpp gives any number, many servers 20, OpenAI 20 in a chat and 5 otherwise
+_EVERY = 200_000  # log-probabilities: all of any vocabulary, if a server gives any number
+_WHOLE_MASS = 0.999  # what they hold together, up to rounding
 _MANY = (16, 8, 4, 2, 1)  # llama.cpp gives as many as it has slots
 # Samplers that servers have and OpenAI has not. Their defaults would cut off the tail of a distribution.
 _WHOLE = {"top_k": 0, "min_p": 0.0}
@@ -31,11 +34,14 @@ _PROMPTS: dict[str, Any] = {
     CHAT: {"messages": [{"role": "user", "content": "Name a colour and an animal."}]},
     PLAIN: {"prompt": "The weather today is"},
 }
+_PROMPT_TOKENS = 16  # of these prompts
 _MOST_TRIES = 12
 _ABSENT = (404, 405, 410, 501)
 _FORBIDDEN = (401, 403)
 _TEMPLATE = "chat template"  # what a server says of a model that was not taught to chat
 _PATIENCE = 8  # how often a trial call is sent
+_REDRAWN = 6  # how often a token is drawn until one comes that can have log-probabilities
+_HALF = "\ufffd"  # how servers write a token that is a part of a character
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,7 @@ class Way:
 
     path: Path
     top: int  # how many log-probabilities it tells for a token; 0: none
+    whole: int = 0  # how many its vocabulary has, if it tells them all; else 0
     many: int  # how many answers it gives to one call
     seed: Literal["honoured", "taken", "refused"]  # taken: accepted, but the texts differ
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -54,7 +61,9 @@ class Way:
     unique_ids: bool = False  # whether every answer has an id of its own
 
     def __str__(self) -> str:
-        said = [f"log-probabilities {self.top or 'none'}", f"n {self.many}", f"seed {self.seed}", self.limit]
+        told = f"{self.top or 'none'}{(self.whole and f' (of lists: all {self.whole})') or ''}"
+        seed = "refused" if self.seed == "refused" else "taken"  # whether it is honoured changes no question
+        said = [f"log-probabilities {told}", f"n {self.many}", f"seed {seed}", self.limit]
         said += [f"{name}={value:g}" for name, value in sorted(self.samplers.items())]
         said += ["always the same text"] * (not self.draws)
         said += ["temperature fixed"] * (not self.temperature) + ["reasons first"] * self.thinks
@@ -90,9 +99,18 @@ ASSUMED = Offer(  # before anything is sent: what most servers give
 )
 
 
-async def discover(transport: Transport, model: str, *, where: str, patience: float = 1.0) -> Offer:
+Allow = Callable[
+    [int, int], None
+]  # requests and tokens that the trials will have taken; raises if that is too much
+# Who opens a model knows nothing of budgets: whoever has one says so here.
+ALLOWED: ContextVar[Allow | None] = ContextVar("trials of endpoints that a budget allows", default=None)
+
+
+async def discover(
+    transport: Transport, model: str, *, where: str, patience: float = 1.0, allow: Allow | None = None
+) -> Offer:
     """Find out what an endpoint offers; raise ModelError where it offers nothing, or lets nobody in."""
-    explorer = _Explorer(transport, model, where, patience)
+    explorer = _Explorer(transport, model, where, patience, allow)
     listed = await explorer.listed()
     chat = await explorer.way(CHAT)
     plain = await explorer.way(PLAIN)
@@ -116,11 +134,12 @@ async def discover(transport: Transport, model: str, *, where: str, patience: fl
 class _Explorer:
     """Sends trial calls, and remembers what they told."""
 
-    def __init__(self, transport: Transport, model: str, where: str, patience: float) -> None:
+    def __init__(self, transport: Transport, model: str, where: str, patience: float, allow: Allow | None) -> None:
         self._transport = transport
         self._model = model
         self._where = where
         self._patience = patience
+        self._allow = allow
         self.sent = 0
         self.tokens = 0
         self.last = ""  # the last refusal
@@ -148,12 +167,13 @@ class _Explorer:
     async def way(self, path: Path) -> Way | None:
         """Return how a path can be asked, or None where it is not there."""
         trial = Way(path=path, top=_TOPS[0], many=_MANY[0], seed="taken", samplers=dict(_WHOLE))
-        first = await self._accepted(trial, one=True)
+        first = await self._one_token(trial)
         if first is None:
             return None
-        trial, arrived = first
-        (choice,) = read_choices(arrived.body, expected=1)
+        trial, choice = first
         trial = replace(trial, top=min(trial.top, choice.told), thinks=bool(choice.reasoning))
+        if trial.top == _TOPS[0]:
+            trial = replace(trial, whole=await self._vocabulary(trial))
         again = await self._accepted(trial, one=False)
         if again is None:
             return None
@@ -165,12 +185,43 @@ class _Explorer:
             repeated = await self._accepted(trial, one=False)
             same = repeated is not None and self._texts(repeated[1]) == texts
             trial = replace(trial, seed="honoured" if same and any(texts) else "taken")
+            self.told[f"seed of {path}"] = "the same text again" if trial.seed == "honoured" else "other texts"
         if len(set(texts)) == 1:
             others = [await self._accepted(trial, one=False, seed=seed) for seed in (2, 3)]
             trial = replace(
                 trial, draws=any(other is not None and self._texts(other[1]) != texts for other in others)
             )
         return replace(trial, unique_ids=len(set(self._ids)) == len(self._ids) and "" not in self._ids)
+
+    async def _one_token(self, trial: Way) -> tuple[Way, Choice] | None:
+        """Ask for one token and its log-probabilities.
+
+        A token that ends the answer, or is a part of a character, has none at some servers (llama.cpp's draws one
+        in twenty times here): then another is drawn before it is said that this server tells none.
+        """
+        for _ in range(_REDRAWN):
+            found = await self._accepted(trial, one=True)
+            if found is None:
+                return None
+            trial, arrived = found
+            (choice,) = read_choices(arrived.body, expected=1)
+            if choice.told or not trial.top or choice.reasoning or choice.text.strip(f" {_HALF}"):
+                break
+        return trial, choice
+
+    async def _vocabulary(self, trial: Way) -> int:
+        """Return how many tokens the vocabulary has if the endpoint tells them all at once, else 0."""
+        for _ in range(_REDRAWN):
+            try:
+                arrived = await self._post(
+                    trial.path, self._body(replace(trial, top=_EVERY), one=True, seed=1), tries=1
+                )
+                (choice,) = read_choices(arrived.body, expected=1)
+            except (Fault, ModelError):  # too many, or too large a body: it is asked for fewer, as before
+                return 0
+            if choice.told:
+                return choice.told if choice.mass > _WHOLE_MASS and choice.told > trial.top else 0
+        return 0
 
     async def scores(self) -> bool:
         """Tell whether the endpoint repeats a prompt with the log-probability of each of its tokens."""
@@ -217,22 +268,27 @@ class _Explorer:
             body |= {"temperature": 1.0, "top_p": 1.0}
         return body | dict(trial.samplers)
 
-    async def _post(self, path: str, body: Mapping[str, Any]) -> Arrived:
+    async def _post(self, path: str, body: Mapping[str, Any], *, tries: int = _PATIENCE) -> Arrived:
         async def send() -> Arrived:
             arrived = await self._transport.post(path, body)
             read_choices(arrived.body, expected=None)
             return arrived
 
-        arrived = await self._patiently(send)
+        most = int(body.get("max_tokens") or body.get("max_completion_tokens") or 0) * int(body.get("n", 1))
+        arrived = await self._patiently(send, tries=tries, tokens=_PROMPT_TOKENS + most)
         told, used = who_answered(arrived.body, arrived.headers)
         self.told |= {name: str(value) for name, value in told.items() if value and name != "id"}
         self._ids.append(str(told.get("id", "")))
         self.tokens += used["tokens_in"] + used["tokens_out"]
         return arrived
 
-    async def _patiently(self, send: Callable[[], Awaitable[Arrived]], *, tries: int = _PATIENCE) -> Arrived:
+    async def _patiently(
+        self, send: Callable[[], Awaitable[Arrived]], *, tries: int = _PATIENCE, tokens: int = 0
+    ) -> Arrived:
         """Send until an answer comes: an endpoint that is busy or broken for a moment is still there."""
         for attempt in range(1, tries + 1):
+            if self._allow is not None:
+                self._allow(self.sent + 1, self.tokens + tokens)
             self.sent += 1
             try:
                 return await send()

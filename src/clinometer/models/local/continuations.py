@@ -1,7 +1,7 @@
 """How probable continuations are, token by token, when many of them share a beginning.
 
-A beginning runs once. Its keys and values are handed to every continuation, and only the tokens that differ run
-again. Continuations are padded at the right, where no token looks, so nothing has to be masked.
+A beginning runs once. Its keys and values serve every continuation, and only the tokens that differ run again
+(`packing.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import copy
 import functools
 import logging
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,8 @@ import torch
 from torch import Tensor
 
 from clinometer.models.local.fast.decoder import Decoder, States
-from clinometer.models.local.text import Ids, pad
+from clinometer.models.local.packing import Beginnings, Pack, Rows, Where, fitting
+from clinometer.models.local.text import Ids
 
 logger = logging.getLogger("clinometer")
 
@@ -28,7 +28,14 @@ _MAX_LOGITS = 1 << 25  # what is held at a time: 128 MiB in float32
 # Tokens that run at a time, beginnings included: a CPU needs few to be busy, a GPU many.
 _TOKENS = {"cpu": 1 << 12}
 _TOKENS_ELSEWHERE = 1 << 17
-_TRIAL = 24  # tokens of the trial that tells whether a model's cache serves
+# Tokens of a pack, and of what runs after it at a time. A larger pack shares more, but each of its tokens looks at
+# all others, most of them masked.
+_PACK = {"cpu": 1 << 9}
+_PACK_ELSEWHERE = 1 << 11
+_TRIAL = 24  # tokens of the trials that tell whether a model's cache serves, and whether it takes packs
+# Fields of a config by which a token sees only some of those before it; a mask of ours would undo that.
+_REACHES = ("sliding_window", "attention_chunk_size", "local_attention")
+_UNFIT = (AttributeError, IndexError, NotImplementedError, TypeError, ValueError, RuntimeError)
 
 
 class Continuations:
@@ -43,15 +50,37 @@ class Continuations:
         """Run beginnings of one length, at least one token long."""
         ids = torch.from_numpy(np.stack(beginnings).astype(np.int64)).to(self.decoder.device)
         states = self.decoder.run(ids, keep_cache=self.shares)
-        return Begun(self, ids, states.cache if self.shares else None, states.last(ids).log_softmax(dim=1))
+        budget = _TOKENS.get(self.decoder.device.type, _TOKENS_ELSEWHERE)
+        rows = Rows(self.decoder, ids, states.cache if self.shares else None, budget=budget)
+        return Begun(rows, states.last(ids).log_softmax(dim=1))
+
+    def together(self, beginnings: Sequence[Ids]) -> Iterator[tuple[list[int], Begun]]:
+        """Run beginnings of any length; yield which of them have run together, by place, and how they have."""
+        fit = {index for index, ids in enumerate(beginnings) if self._may_pack(ids)}
+        # neighbours in the order of their tokens share most
+        waiting = sorted(fit, key=lambda index: (beginnings[index].tolist(), index))
+        while waiting:
+            count = min(fitting([beginnings[index] for index in waiting], room=self._room), self._most)
+            some, waiting = waiting[:count], waiting[count:]
+            pack = Pack(self.decoder, [beginnings[index] for index in some], budget=self._room)
+            yield some, Begun(pack, pack.logits().log_softmax(dim=1))
+        rest = [index for index in range(len(beginnings)) if index not in fit]
+        for group in self.groups([beginnings[index] for index in rest]):
+            some = [rest[at] for at in group]
+            yield some, self.begin([beginnings[index] for index in some])
 
     def groups(self, beginnings: Sequence[Ids]) -> list[list[int]]:
         """Return which beginnings may run together: of one length, and no more than memory holds."""
         by_length: dict[int, list[int]] = {}
         for index, ids in enumerate(beginnings):
             by_length.setdefault(len(ids), []).append(index)
-        most = max(1, _MAX_LOGITS // self.size)
+        most = self._most
         return [some[at : at + most] for some in by_length.values() for at in range(0, len(some), most)]
+
+    @property
+    def _most(self) -> int:
+        """How many rows of logits are held at a time."""
+        return max(1, _MAX_LOGITS // self.size)
 
     @functools.cached_property
     def shares(self) -> bool:
@@ -68,22 +97,58 @@ class Continuations:
             again.batch_select_indices(torch.zeros(2, dtype=torch.long, device=decoder.device))
             rest = ids[:, middle:].expand(2, -1)
             parted = decoder.run(rest, cache=again, keep_cache=True).last(rest, as_computed=True)
-        except (AttributeError, NotImplementedError, TypeError, ValueError, RuntimeError) as error:
+        except _UNFIT as error:
             logger.debug("rescoring without a cache: %s", error)
             return False
-        # a cache that does not serve gives quite other logits; those of 16 bits differ a little in any case
-        rounding = 1e-3 if whole.dtype == torch.float32 else 0.25
-        return bool(torch.allclose(whole.expand(2, -1), parted, rtol=rounding, atol=rounding))
+        return _alike(whole.expand(2, -1), parted)
+
+    def _may_pack(self, ids: Ids) -> bool:
+        config = self.decoder.config.get_text_config()
+        reaches = [reach for name in _REACHES if isinstance(reach := getattr(config, name, None), int)]
+        # a cache that forgets counts all tokens of a pack and of its tails, not those on the way to one of them
+        return self.packs and len(ids) + 2 * self._room <= min(reaches, default=1 << 30)
+
+    @property
+    def _room(self) -> int:
+        """Tokens of a pack, and of the tails that run after it at a time."""
+        return _PACK.get(self.decoder.device.type, _PACK_ELSEWHERE)
+
+    @functools.cached_property
+    def packs(self) -> bool:
+        """Whether texts that run in one row, parted by a mask, give what each gives alone; tried once."""
+        if not self.shares:
+            return False
+        decoder, tails = self.decoder, [(1, 2, 3), (1, 3, 2), (3,)]
+        every = [np.arange(_TRIAL, dtype=np.int32) * step % decoder.vocabulary for step in (1, 2)]
+        every.append(every[0][: _TRIAL // 2])  # a part of another one
+        try:
+            pack = Pack(decoder, every, budget=_TRIAL)
+            states, where = pack.run(range(len(tails)), tails)
+            last = torch.tensor([places[-1] for places in where], device=decoder.device)
+            for ids, tail, *packed in zip(every, tails, pack.logits(), states.logits(*last.T), strict=True):
+                whole = torch.tensor([[*ids.tolist(), *tail]], device=decoder.device)
+                for text, logits in zip((whole[:, : len(ids)], whole), packed, strict=True):
+                    if not _alike(decoder.run(text).last(text, as_computed=True)[0], logits):
+                        return False
+        except _UNFIT as error:
+            logger.debug("texts run in rows of one length: %s", error)
+            return False
+        return True
+
+
+def _alike(logits: Tensor, others: Tensor) -> bool:
+    """Tell whether logits are the same but for rounding; what does not serve gives quite other ones."""
+    rounding = 1e-3 if logits.dtype == torch.float32 else 0.25
+    return bool(torch.allclose(logits.float(), others.float(), rtol=rounding, atol=rounding))
 
 
 class Begun:
-    """Beginnings of one length that have run; `logprobs` (beginnings × vocabulary) are of what comes next."""
+    """Beginnings that have run; `logprobs` (beginnings × vocabulary) are of what comes next."""
 
-    def __init__(self, parent: Continuations, ids: Tensor, cache: Any, logprobs: Tensor) -> None:
-        self._parent = parent
-        self._ids = ids
-        self._cache = cache  # None: the model keeps none that serves, and is given the whole text again
+    def __init__(self, beginnings: Beginnings, logprobs: Tensor) -> None:
+        self._beginnings = beginnings
         self.logprobs = logprobs
+        self._most = max(1, _MAX_LOGITS // logprobs.shape[1])
 
     @torch.inference_mode()
     def score(
@@ -97,7 +162,7 @@ class Begun:
         found = [np.zeros(len(tail) + (ends is not None)) for tail in tails]
         if not tails:
             return found
-        device = self._ids.device
+        device = self.logprobs.device
         firsts = self.logprobs[
             torch.tensor(owners, device=device), torch.tensor([tail[0] for tail in tails], device=device)
         ].tolist()
@@ -105,13 +170,11 @@ class Begun:
             row[0] = first
         # the last token is only predicted, unless what comes after it is asked for
         runs = [tail if ends is not None else tail[:-1] for tail in tails]
-        for some in self._chunks(runs):
-            states, ahead = self._run([owners[index] for index in some], [runs[index] for index in some])
+        for some in self._beginnings.chunks(runs, len(runs)):
+            states, where = self._beginnings.run([owners[at] for at in some], [runs[at] for at in some])
             reads = [(at, place) for at, index in enumerate(some) for place in range(len(runs[index]))]
-            step = max(1, _MAX_LOGITS // self._parent.size)
-            for begin in range(0, len(reads), step):
-                part = reads[begin : begin + step]
-                self._read(part, some, tails, states, ahead, ends, found)
+            for begin in range(0, len(reads), self._most):
+                self._read(reads[begin : begin + self._most], some, tails, states, where, ends, found)
         return found
 
     @torch.inference_mode()
@@ -119,11 +182,10 @@ class Begun:
         self, owners: Sequence[int], tails: Sequence[Sequence[int]]
     ) -> Iterator[tuple[Sequence[int], Tensor]]:
         """Yield some of the tails, by place, with the log-probabilities (tails × vocabulary) of what follows."""
-        for some in self._chunks(tails, most=max(1, _MAX_LOGITS // self._parent.size)):
-            states, ahead = self._run([owners[index] for index in some], [tails[index] for index in some])
-            rows = torch.arange(len(some), device=self._ids.device)
-            last = torch.tensor([len(tails[index]) - 1 + ahead for index in some], device=self._ids.device)
-            yield some, states.logits(rows, last).log_softmax(dim=1)
+        for some in self._beginnings.chunks(tails, self._most):
+            states, where = self._beginnings.run([owners[at] for at in some], [tails[at] for at in some])
+            last = torch.tensor([places[-1] for places in where], device=self.logprobs.device)
+            yield some, states.logits(*last.T).log_softmax(dim=1)
 
     def _read(
         self,
@@ -131,15 +193,13 @@ class Begun:
         some: Sequence[int],
         tails: Sequence[Sequence[int]],
         states: States,
-        ahead: int,
+        where: Where,
         ends: Tensor | None,
         found: list[Logprobs],
     ) -> None:
         """Put what the states say at some (row, place) into `found`: the next token of the tail, or its end."""
-        device = self._ids.device
-        rows = torch.tensor([at for at, _ in reads], device=device)
-        places = torch.tensor([place + ahead for _, place in reads], device=device)
-        logits = states.logits(rows, places)
+        device = self.logprobs.device
+        logits = states.logits(*torch.tensor([where[at][place] for at, place in reads], device=device).T)
         total = logits.logsumexp(dim=1)
         # nothing comes after the last token of a tail; any token stands in for it
         following = [(*tails[some[at]], 0)[place + 1] for at, place in reads]
@@ -149,27 +209,3 @@ class Begun:
             values[last] = logits[last].masked_fill(~ends, -torch.inf).logsumexp(dim=1) - total[last]
         for (at, place), value in zip(reads, values.tolist(), strict=True):
             found[some[at]][place + 1] = value
-
-    def _chunks(self, runs: Sequence[Sequence[int]], most: int = 1 << 30) -> Iterator[list[int]]:
-        """Yield the places of runs that are not empty, longest first, as many as may run together."""
-        order = sorted((index for index, run in enumerate(runs) if len(run)), key=lambda index: -len(runs[index]))
-        budget = _TOKENS.get(self._ids.device.type, _TOKENS_ELSEWHERE)
-        at = 0
-        while at < len(order):
-            width = len(runs[order[at]]) + self._ids.shape[1]
-            rows = min(max(1, budget // width), most)
-            yield order[at : at + rows]
-            at += rows
-
-    @torch.inference_mode()
-    def _run(self, owners: Sequence[int], runs: Sequence[Sequence[int]]) -> tuple[States, int]:
-        """Run tails after their beginnings: the states, and at which place of a row its tail begins."""
-        device = self._ids.device
-        padded = torch.from_numpy(pad([np.asarray(run, np.int32) for run in runs], pad_id=0).ids).to(device)
-        chosen = torch.tensor(owners, device=device)
-        if self._cache is None:
-            whole = torch.cat([self._ids[chosen], padded], dim=1)
-            return self._parent.decoder.run(whole), self._ids.shape[1]
-        cache = copy.deepcopy(self._cache)  # a run writes into it
-        cache.batch_select_indices(chosen)
-        return self._parent.decoder.run(padded, cache=cache, keep_cache=True), 0

@@ -2,6 +2,10 @@
 
 P(word) is the sum over its spellings ("kind", "Kind", " kind", …) of the probability of its tokens times that of a
 token after them which does not go on with the word. So no two words share an answer, and all add up to at most 1.
+A spelling that can hold no more than a thousandth of its word is left out, as if it were never written.
+
+What it costs: each conversation once, and one token more for nearly each spelling tried, because the end of
+a word is seen only after its last token.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,9 +26,74 @@ from clinometer.models.local.text import Ids, Tokens
 from clinometer.types import AnswerWord, WordAnswer
 
 _ANCHOR = 16  # characters of the prompt's end, behind which a word is encoded
-_NEGLIGIBLE = 14.0  # a spelling that is e^14 times less probable than another changes no digit that is kept
+_NEGLIGIBLE = math.log(1000)  # a spelling that is so much less probable than its word is left out
+_IMPOSSIBLE = -1e30
 _LONGEST = 8  # tokens of a word that is searched for
+_SPARE = math.log(
+    2
+)  # a word is searched for if one of its spellings may hold half of the least word that is wanted
+_TRIES = 8  # of a search, for each word that is wanted, and _MORE_TRIES: a model may find all words alike probable
+_MORE_TRIES = 64
 _INSIDE = "'’-"  # marks that do not end a word
+
+
+Word = tuple[int, ...]  # the tokens of one spelling of a word
+
+
+@dataclass(slots=True, kw_only=True)
+class _Asked:
+    """A query on its way: what is known of its words so far."""
+
+    query: AnswerWord
+    row: int  # of the conversations that have run together
+    text: str  # the conversation
+    words: Sequence[str] = ()  # to be measured
+    known: dict[Word, float] = field(default_factory=dict)  # log-probability of a spelling as a whole word
+    sums: dict[str, float] = field(default_factory=dict)  # … and of words, over their spellings
+
+    def __post_init__(self) -> None:
+        self.words = self.query.words
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """The search for the likeliest words of one conversation."""
+
+    wanted: int
+    open: list[tuple[float, Word]]  # beginnings that have not been tried, with their log-probability
+    tries: int = 0
+    found: dict[str, float] = field(default_factory=dict)  # words in lower case
+    written: dict[str, tuple[float, str]] = field(default_factory=dict)  # how each is written most often
+
+    @property
+    def width(self) -> int:
+        """How many ways to go on with a beginning are looked at."""
+        return max(16, self.wanted)
+
+    def add(self, written: str, logprob: float) -> None:
+        """Take note of a word."""
+        word = written.lower()
+        self.found[word] = float(np.logaddexp(self.found.get(word, -math.inf), logprob))
+        self.written[word] = max(self.written.get(word, (-math.inf, "")), (logprob, written))
+
+    def next(self) -> list[tuple[float, Word]]:
+        """Return which beginnings are tried next: none when what is left cannot matter."""
+        least = self._least()
+        self.open = sorted((one for one in self.open if one[0] >= max(least, _IMPOSSIBLE)), reverse=True)
+        most = min(self.wanted, _TRIES * self.wanted + _MORE_TRIES - self.tries)
+        some, self.open = self.open[:most], self.open[most:]
+        self.tries += len(some)
+        return some
+
+    def words(self) -> tuple[str, ...]:
+        """Return the words that may be among the likeliest, as written."""
+        least = self._least()
+        return tuple(self.written[word][1] for word in sorted(self.found) if self.found[word] >= least)
+
+    def _least(self) -> float:
+        if len(self.found) < self.wanted:
+            return -math.inf
+        return sorted(self.found.values(), reverse=True)[self.wanted - 1] - _SPARE
 
 
 class FirstWords:
@@ -33,7 +102,7 @@ class FirstWords:
     def __init__(self, continuations: Continuations, tokens: Tokens) -> None:
         self._continuations = continuations
         self._tokens = tokens
-        self._known: dict[tuple[str, str], list[tuple[int, ...]]] = {}
+        self._known: dict[tuple[str, str], list[Word]] = {}
 
     def check(self, query: AnswerWord) -> None:
         """Raise RequestError unless the query asks for given words or for the top k."""
@@ -45,67 +114,60 @@ class FirstWords:
             raise RequestError(f"candidates = {query.candidates}: expected 0 (all words) or more")
 
     def cost(self, query: AnswerWord, prompt: Ids) -> int:
-        """Return about how many tokens run: the prompt, and two for each candidate."""
+        """Return a quarter of the tokens that run: the prompt, much of which is shared, and two for each word."""
         listed = min(query.candidates or len(query.words), len(query.words))
-        return len(prompt) + 2 * (listed or 4 * query.top_k)
+        return (len(prompt) + 2 * (listed or query.top_k)) // 4 + 1
 
     def answers(
         self, queries: Sequence[AnswerWord], prompts: Sequence[Ids], texts: Sequence[str]
     ) -> list[WordAnswer]:
         """Answer each query after its prompt, given as ids and as text."""
         found: dict[int, WordAnswer] = {}
-        for some in self._continuations.groups(prompts):
-            begun = self._continuations.begin([prompts[index] for index in some])
-            given = [row for row, index in enumerate(some) if queries[index].words]
-            asked = [queries[some[row]] for row in given]
-            for row, answer in zip(
-                given, self._given(asked, given, [texts[some[row]] for row in given], begun), strict=True
-            ):
-                found[some[row]] = answer
-            for row, index in enumerate(some):
-                if queries[index].top_k:
-                    found[index] = self._top(queries[index], row, texts[index], begun)
+        for some, begun in self._continuations.together(prompts):
+            asked = [_Asked(query=queries[index], row=row, text=texts[index]) for row, index in enumerate(some)]
+            self._search([each for each in asked if each.query.top_k], begun)
+            self._measure(asked, begun)
+            found.update(zip(some, map(_answer, asked), strict=True))
         return [found[index] for index in range(len(queries))]
 
     # -- given words
 
-    def _given(
-        self, queries: Sequence[AnswerWord], rows: Sequence[int], texts: Sequence[str], begun: Begun
-    ) -> list[WordAnswer]:
+    def _measure(self, asked: Sequence[_Asked], begun: Begun) -> None:
         """Measure the spellings of every word, the likeliest first, until what is left cannot matter."""
-        waiting: list[dict[str, list[tuple[float, tuple[int, ...]]]]] = []
-        for query, row, text in zip(queries, rows, texts, strict=True):
-            spellings = self._spellings_of(query.words, text)
-            logprobs = begun.logprobs[row]
-            bounds = {
-                word: sorted(
-                    zip(logprobs[[tokens[0] for tokens in some]].tolist(), some, strict=True), reverse=True
-                )
-                for word, some in spellings.items()
-                if some
-            }
-            if 0 < query.candidates < len(bounds):
-                best = sorted(bounds, key=lambda word: (-bounds[word][0][0], word))[: query.candidates]
-                bounds = {word: bounds[word] for word in best}
-            waiting.append(bounds)
-        sums: list[dict[str, float]] = [dict.fromkeys(some, -math.inf) for some in waiting]
+        waiting = [self._bounds(each, begun) for each in asked]
+        for each, words in zip(asked, waiting, strict=True):
+            each.sums = dict.fromkeys(words, -math.inf)
         while True:
             turn = [
-                (place, word, some.pop(0)[1])
-                for place, words in enumerate(waiting)
+                (each, word, some.pop(0)[1])
+                for each, words in zip(asked, waiting, strict=True)
                 for word, some in words.items()
-                if some and some[0][0] > sums[place][word] - _NEGLIGIBLE
+                if some and some[0][0] > each.sums[word] - _NEGLIGIBLE
             ]
             if not turn:
                 break
-            scores = begun.score(
-                [rows[place] for place, _, _ in turn], [tokens for _, _, tokens in turn], ends=self._ends
-            )
-            for (place, word, _), score in zip(turn, scores, strict=True):
-                sums[place][word] = float(np.logaddexp(sums[place][word], score.sum()))
-        return [_answer(query, some) for query, some in zip(queries, sums, strict=True)]
+            new = [(each, tokens) for each, _, tokens in turn if tokens not in each.known]
+            scores = begun.score([each.row for each, _ in new], [tokens for _, tokens in new], ends=self._ends)
+            for (each, tokens), score in zip(new, scores, strict=True):
+                each.known[tokens] = float(score.sum())
+            for each, word, tokens in turn:
+                each.sums[word] = float(np.logaddexp(each.sums[word], each.known[tokens]))
 
-    def _spellings_of(self, words: Sequence[str], text: str) -> dict[str, list[tuple[int, ...]]]:
+    def _bounds(self, asked: _Asked, begun: Begun) -> dict[str, list[tuple[float, Word]]]:
+        """Return the spellings of each word that is to be measured, with what they can hold at most."""
+        logprobs = begun.logprobs[asked.row]
+        bounds = {}
+        for word, some in self._spellings_of(asked.words, asked.text).items():
+            if some:
+                firsts = logprobs[[tokens[0] for tokens in some]].tolist()
+                bounds[word] = sorted(zip(firsts, some, strict=True), reverse=True)
+        most = asked.query.candidates
+        if 0 < most < len(bounds):
+            best = sorted(bounds, key=lambda word: (-bounds[word][0][0], word))[:most]
+            bounds = {word: bounds[word] for word in best}
+        return bounds
+
+    def _spellings_of(self, words: Sequence[str], text: str) -> dict[str, list[Word]]:
         """Return the token sequences with which an answer may begin that has the word first, by word."""
         anchor = text[-_ANCHOR:]
         new = [word for word in dict.fromkeys(words) if (anchor, word) not in self._known]
@@ -130,53 +192,41 @@ class FirstWords:
 
     # -- the most probable words
 
-    def _top(self, query: AnswerWord, row: int, text: str, begun: Begun) -> WordAnswer:
-        """Find the likeliest words, then measure them as if they had been given."""
-        found = self._search(row, 2 * query.top_k, begun)
-        (measured,) = self._given([replace(query, words=tuple(found.values()), top_k=0)], [row], [text], begun)
-        logprobs = dict(zip(found, measured.logprobs, strict=True))
-        known = [word for word, logprob in logprobs.items() if not math.isnan(logprob)]
-        best = sorted(known, key=lambda word: (-logprobs[word], word))[: query.top_k]
-        return _answer(query, {word: logprobs[word] for word in best})
+    def _search(self, asked: Sequence[_Asked], begun: Begun) -> None:
+        """Search token by token for the likeliest words of each conversation, to be measured like given ones.
 
-    def _search(self, row: int, wanted: int, begun: Begun) -> dict[str, str]:
-        """Search token by token for the likeliest words; how each is written, by its lower case.
-
-        What goes on from a beginning is never more probable than the beginning, so the search ends by itself.
+        The likeliest beginnings come first. What goes on from a beginning is never more probable than it, so the
+        search ends where all that is left is too improbable.
         """
-        width = max(16, 2 * wanted)
-        found: dict[str, float] = {}
-        spelled: dict[str, tuple[float, str]] = {}
-        open_words = self._best(begun.logprobs[row], (), 0.0, width, first=True)
-        for _ in range(_LONGEST):
-            least = sorted(found.values(), reverse=True)[wanted - 1] if len(found) >= wanted else -math.inf
-            open_words = sorted((one for one in open_words if one[0] >= least), reverse=True)[:width]
-            if not open_words:
-                break
-            begun_words, open_words = open_words, []
-            for some, logprobs in begun.after([row] * len(begun_words), [tokens for _, tokens in begun_words]):
-                over = logprobs.masked_fill(~self._ends, -torch.inf).logsumexp(dim=1).tolist()
-                for place, ended, after in zip(some, over, logprobs, strict=True):
-                    logprob, tokens = begun_words[place]
-                    written = self._text_of(tokens).strip()
-                    word, whole = written.lower(), logprob + ended
-                    found[word] = float(np.logaddexp(found.get(word, -math.inf), whole))
-                    spelled[word] = max(spelled.get(word, (-math.inf, "")), (whole, written))
-                    open_words += self._best(after, tokens, logprob, width, first=False)
-        best = sorted(found, key=lambda word: (-found[word], word))[:wanted]
-        return {word: spelled[word][1] for word in best}
-
-    def _best(
-        self, logprobs: Tensor, before: tuple[int, ...], so_far: float, width: int, *, first: bool
-    ) -> list[tuple[float, tuple[int, ...]]]:
-        """Return the likeliest tokens that begin a word, or go on with one, each with the probability so far."""
-        allowed = self._begins if first else ~self._ends
-        values, tokens = logprobs.masked_fill(~allowed, -torch.inf).topk(min(width, len(logprobs)))
-        return [
-            (so_far + value, (*before, token))
-            for value, token in zip(values.tolist(), tokens.tolist(), strict=True)
-            if value > -math.inf
+        searches = [
+            _Search(wanted=each.query.top_k, open=self._first(begun.logprobs[each.row], each.query.top_k))
+            for each in asked
         ]
+        widest = max((search.width for search in searches), default=0)
+        while turn := [
+            (each, search, one) for each, search in zip(asked, searches, strict=True) for one in search.next()
+        ]:
+            tails = [tokens for _, _, (_, tokens) in turn]
+            for some, logprobs in begun.after([each.row for each, _, _ in turn], tails):
+                over = logprobs.masked_fill(~self._ends, -torch.inf).logsumexp(dim=1).tolist()
+                more = logprobs.masked_fill(self._ends, -torch.inf).topk(min(widest, logprobs.shape[1]))
+                rows = zip(some, over, more.values.tolist(), more.indices.tolist(), strict=True)
+                for at, ended, values, following in rows:
+                    each, search, (logprob, tokens) = turn[at]
+                    each.known[tokens] = logprob + ended
+                    search.add(self._text_of(tokens).strip(), logprob + ended)
+                    if len(tokens) < _LONGEST:
+                        pairs = zip(values[: search.width], following, strict=False)
+                        search.open += [(logprob + value, (*tokens, token)) for value, token in pairs]
+        for each, search in zip(asked, searches, strict=True):
+            each.words = search.words()
+
+    def _first(self, logprobs: Tensor, wanted: int) -> list[tuple[float, Word]]:
+        """Return the likeliest tokens that begin a word."""
+        width = min(_TRIES * wanted + _MORE_TRIES, len(logprobs))
+        values, tokens = logprobs.masked_fill(~self._begins, -torch.inf).topk(width)
+        pairs = zip(values.tolist(), tokens.tolist(), strict=True)
+        return [(value, (token,)) for value, token in pairs if value > -math.inf]
 
     def _text_of(self, tokens: Sequence[int]) -> str:
         anchor = self._anchor
@@ -230,7 +280,11 @@ def _spellings(word: str) -> list[str]:
     return [f"{space}{form}" for form in forms for space in ("", " ")] if word else []
 
 
-def _answer(query: AnswerWord, logprobs: dict[str, float]) -> WordAnswer:
+def _answer(asked: _Asked) -> WordAnswer:
+    query, logprobs = asked.query, asked.sums
+    if query.top_k:
+        best = sorted(logprobs, key=lambda word: (-logprobs[word], word))[: query.top_k]
+        logprobs = {word.lower(): logprobs[word] for word in best}
     apart = {word.strip().lower(): logprob for word, logprob in logprobs.items()}  # "Kind" and "kind" are one word
     total = float(np.logaddexp.reduce(list(apart.values()))) if apart else -math.inf
     taken = total if query.normalise == "words" else 0.0

@@ -158,6 +158,10 @@ class FolderOrHub:
         """Return what the architecture in config.json can be asked."""
         return CAPABILITIES[kind_of(resolve(spec), spec.kind)]
 
+    def folder(self, spec: ModelSpec) -> Path:
+        """Return the folder, or where the hub's files are on this machine."""
+        return _folder_of(spec)
+
     def identity(self, spec: ModelSpec) -> Mapping[str, Any]:
         """Return the checksums of the files, its own code among them; the configuration is hashed, not read."""
         folder = _folder_of(spec)

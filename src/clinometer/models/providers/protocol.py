@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Protocol, final, runtime_checkable
 
 from clinometer.errors import SpecError
@@ -62,6 +63,15 @@ class CanInspect(Protocol):
 
     def weight_bytes(self, spec: ModelSpec) -> int:
         """Return about how much memory the weights need."""
+        ...
+
+
+@runtime_checkable
+class HasFiles(Protocol):
+    """Providers whose models are folders, which can be brought to another machine."""
+
+    def folder(self, spec: ModelSpec) -> Path:
+        """Return the folder with all that the model is loaded from."""
         ...
 
 

@@ -18,7 +18,7 @@ from clinometer.data import (
     read_sentences,
     read_verbalizer,
 )
-from clinometer.probes.kit.options import Count, Draws, Listed
+from clinometer.probes.kit.audits import Count, Draws, Listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,7 @@ class Options:
     # of the listed words, how many are scored with the whole sentence (causal models) or as the first word of an
     # answer (chat models): those that are most probable by their beginning; 0: all
     candidates: Count = 0
+    chat_occupations: Count = 0  # chat models: how many of each dominance, drawn by the seed; 0: all
     phrasings: Annotated[int, Field(ge=1, le=100)] = 1  # in how many of them a chat model is asked
     # drawn for each prompt, where a chat model does not say how probable its words are
     answers: Annotated[int, Field(ge=1, le=10_000)] = 20

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterexamples.captions import CAPTIONS, figures
-from clinometer.probes.counterexamples.measures import measure
+from clinometer.probes.counterexamples.answers import FIRST_WORD, RESCORED, SAID, views
+from clinometer.probes.counterexamples.figures import CAPTIONS, figures
+from clinometer.probes.counterexamples.measures import WHOLE, measure
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.questions import (
     DRAWN,
@@ -18,14 +20,18 @@ from clinometer.probes.counterexamples.questions import (
     sample_backgrounds,
     stages,
 )
-from clinometer.probes.counterexamples.tables import mitigation_rows, model_rows
-from clinometer.probes.counterexamples.ways import views
+from clinometer.probes.counterexamples.tables import PREFERENCE, STEREOTYPE, mitigation_rows, model_rows
 from clinometer.probes.counterexamples.words import headlines, mitigation_headlines, notices, verdicts
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.asking import ANSWER, FILL, NEXT_WORD
+from clinometer.probes.kit.asking import DRAWN as DRAWN_ANSWERS
+from clinometer.probes.kit.asking import RESCORED as BY_RESCORING
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import Cells, cells_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS_CAPTION
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
-from clinometer.types import Findings, Item, Profile
+from clinometer.types import Finding, Findings, Item, ModelInfo, Profile
 
 REFUSALS = REFUSALS_CAPTION.name
 
@@ -50,7 +56,7 @@ class Counterexamples:
     user_data: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[Profile, Mapping[str, Any]] = field(
         default_factory=lambda: {
-            "quick": {"backgrounds": 5, "candidates": 10},
+            "quick": {"backgrounds": 5, "candidates": 10, "chat_occupations": 12},
             "standard": {"backgrounds": 20, "candidates": 40},
             "paper": {"occupations": "winobias", "backgrounds": 20, "phrasings": 3, "answers": 100},
         }
@@ -115,6 +121,68 @@ class Counterexamples:
             headlines=tuple(said),
             verdicts=(*(verdict for of_model in judged for verdict in of_model), *refusing),
         )
+
+    # only the base prompt is compared, which these do not touch
+    compared_freely: frozenset[str] = frozenset(
+        {"occupations", "chat_occupations", "backgrounds", "ks", "answers", "draws"}
+    )
+
+    def compared(self, findings: Findings, models: Sequence[ModelInfo]) -> Iterator[Units]:
+        """Yield the occupations of each model, by what its conclusions rest on, then over the whole list."""
+        rows = {table.name: table.rows for table in findings.tables}
+        infos = {model.name: model for model in models}
+        for asking in rows.get("asking", ()):
+            name, view = str(asking.labels["model"]), str(asking.labels["asked"])
+            model = infos.get(name) or infos.get(name.removesuffix(" (blank)"))
+            if model is None:
+                continue
+            of_words = FILL if "fill" in model.capabilities else NEXT_WORD
+            way = {RESCORED: BY_RESCORING, FIRST_WORD: ANSWER, SAID: DRAWN_ANSWERS}.get(view, of_words)
+            rests = [row.labels["counted"] for row in rows.get("conclusions", ()) if row.labels["model"] == name]
+            counted = dict.fromkeys([*map(str, rests[:1]), WHOLE])
+            for question, of in product(_COMPARED, counted):
+                cells = _cells(rows, name, question, of)
+                yield Units(
+                    model=name,
+                    question=question,
+                    measure="expected gender",
+                    asked=way.name,
+                    unit="occupation",
+                    names=cells.names,
+                    values=cells.values,
+                    parts=cells.parts,
+                    # female- and male-dominated occupations count alike, however many there are
+                    weights={part: 1.0 / len(set(cells.parts)) for part in dict.fromkeys(cells.parts)},
+                    more=_COMPARED[question].format("more"),
+                    less=_COMPARED[question].format("less"),
+                    same={"choice of words": of},
+                    gate=gate_of(findings, name, question),
+                )
+
+
+_COMPARED = {  # question -> what a greater and a smaller distance mean
+    STEREOTYPE: "follows (or turns round) the gender stereotypes of occupations {}",
+    PREFERENCE: "prefers one gender {}, averaged over occupations,",
+}
+
+
+def _cells(rows: Mapping[str, Sequence[Finding]], model: str, question: str, counted: str) -> Cells:
+    """Return the lean (or gap) of each occupation, over the whole list or the top k words."""
+    table, lean, gap = "occupations_whole_list", "", "gap"
+    if counted != WHOLE:
+        table, lean, gap = "occupations", "margin", ""
+    label = lean if question == STEREOTYPE else gap
+    at = str(counted).removeprefix("top ")
+    return cells_of(
+        [
+            row
+            for row in rows.get(table, ())
+            if row.labels["model"] == model and (counted == WHOLE or str(row.labels["k"]) == at)
+        ],
+        unit="occupation",
+        part="dominance",
+        value=lambda row: float(row.labels[label]) if label else row.estimate,
+    )
 
 
 PROBE = Counterexamples()

@@ -48,10 +48,9 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
     if "rescore" in can:
         found.append(Stage(name=BLANK, size=_size(options, few_backgrounds(options))))
     if gives_probabilities(plan.model):
-        found.append(Stage(name=ANSWERS, size=_size(options, few_backgrounds(options)) * options.phrasings))
+        found.append(Stage(name=ANSWERS, size=_chat_size(plan)))
     if "ask" in can:
-        kinds = _drawn_kinds(plan)
-        found.append(Stage(name=DRAWN, size=_size(options, few_backgrounds(options), kinds) * options.phrasings))
+        found.append(Stage(name=DRAWN, size=_chat_size(plan, _drawn_kinds(plan))))
     if not found:
         raise ModelError(
             f"'{plan.model.name}' offers {', '.join(can) or 'nothing'}; counterexamples needs a model that fills "
@@ -81,11 +80,9 @@ def questions(stage: Stage, plan: Plan) -> Iterator[Item]:
     if stage.name == BLANK:
         return _items(plan, _rescored(options), backgrounds=few_backgrounds(options))
     if stage.name == ANSWERS:
-        return _items(plan, _answered(options), backgrounds=few_backgrounds(options), phrasings=options.phrasings)
+        return _items(plan, _answered(options), backgrounds=few_backgrounds(options), chat=True)
     drawn = _drawn(options, n=draws_of(plan.model, options.answers), seed=plan.seed)
-    return _items(
-        plan, drawn, backgrounds=few_backgrounds(options), phrasings=options.phrasings, kinds=_drawn_kinds(plan)
-    )
+    return _items(plan, drawn, backgrounds=few_backgrounds(options), kinds=_drawn_kinds(plan), chat=True)
 
 
 class Sentence(NamedTuple):
@@ -107,20 +104,19 @@ def _items(
     request: Callable[[Sentence], Request],
     *,
     backgrounds: int,
-    phrasings: int = 1,
     kinds: Sequence[Kind] | None = None,
+    chat: bool = False,
 ) -> Iterator[Item]:
     options: Options = plan.options
     sentences = options.chosen_sentences()
-    occupations = options.chosen_occupations()
-    pools = pools_of(occupations)
-    for target in occupations:
+    pools = pools_of(options.chosen_occupations())
+    for target in chat_occupations(plan) if chat else options.chosen_occupations():
         drawn = sample_backgrounds(target, pools, n=min(backgrounds, options.backgrounds), seed=plan.seed)
         for kind in sentences.kinds if kinds is None else kinds:
             for background in drawn if kind.has_background else (None,):
                 fields = _sentence_fields(target, background)
                 knowledge = fill_fields(kind.knowledge, fields)
-                for phrasing in range(phrasings):
+                for phrasing in range(options.phrasings if chat else 1):
                     tags: dict[str, Tag] = {
                         "kind": kind.name,
                         "occupation": target.name,
@@ -188,6 +184,29 @@ def _drawn_kinds(plan: Plan) -> tuple[Kind, ...]:
     options: Options = plan.options
     kinds = options.chosen_sentences().kinds
     return kinds[:1] if gives_probabilities(plan.model) else kinds
+
+
+def chat_occupations(plan: Plan) -> tuple[Occupation, ...]:
+    """Return the occupations that a chat model is asked about: all, or as many of each dominance.
+
+    The draw depends on the seed and on the occupations of a dominance; a smaller n gives a part of a larger one.
+    """
+    options: Options = plan.options
+    every, n = options.chosen_occupations(), options.chat_occupations
+    if n == 0:
+        return every
+    kept: set[Occupation] = set()
+    for number, pool in enumerate(pools_of(every).values()):
+        order = np.random.default_rng([plan.seed, number]).permutation(len(pool))
+        kept.update(pool[place] for place in order[:n])
+    return tuple(each for each in every if each in kept)
+
+
+def _chat_size(plan: Plan, kinds: Sequence[Kind] | None = None) -> int:
+    options: Options = plan.options
+    every = len(options.chosen_occupations())
+    whole = _size(options, few_backgrounds(options), kinds) * options.phrasings
+    return whole // every * len(chat_occupations(plan))
 
 
 def _size(options: Options, backgrounds: int, kinds: Sequence[Kind] | None = None) -> int:

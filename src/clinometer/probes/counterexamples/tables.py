@@ -52,6 +52,7 @@ def model_rows(measures: Measures) -> dict[str, list[Finding]]:
             "occupations": list(occupation_rows(measures)),
         }
     leans |= {"contrasts": contrast_rows(measures), **whole_list_rows(measures)}
+    leans["occupations_whole_list"] = list(whole_occupation_rows(measures))
     return {
         **{name: marked(rows, measures) for name, rows in leans.items()},
         "gendered_mass": list(mass_rows(measures)) if offered else [],
@@ -293,6 +294,21 @@ def occupation_rows(measures: Measures) -> Iterator[Finding]:
                 "margin": float(measures.margin[row, i]),
             }
             yield Finding(labels=labels, estimate=float(measures.gap[row, i]), n=1)
+
+
+def whole_occupation_rows(measures: Measures) -> Iterator[Finding]:
+    """Yield lean and gap of every occupation's base prompt over the whole list, normalised."""
+    if not len(measures.whole):
+        return
+    answers = measures.answers
+    for number, (lean, gap) in enumerate(measures.leans_of(answers.kinds[0])[:, -1]):
+        labels: dict[str, Label] = {
+            "model": answers.model,
+            "occupation": answers.occupations[number],
+            "dominance": DOMINANCES[int(answers.dominance[number])],
+            "gap": float(gap),
+        }
+        yield Finding(labels=labels, estimate=float(lean), n=1)
 
 
 def coverage_rows(measures: Measures) -> Iterator[Finding]:

@@ -23,7 +23,19 @@ from clinometer.probes.counterexamples.tables import (
     ROBUSTNESS,
     STEREOTYPE,
 )
-from clinometer.probes.kit import CANNOT_TELL, RULE, Said, certainty, conclude, is_found, percent, select, signed
+from clinometer.probes.kit import (
+    CANNOT_TELL,
+    RULE,
+    Said,
+    certainty,
+    conclude,
+    info,
+    is_found,
+    percent,
+    select,
+    signed,
+    warning,
+)
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
 from clinometer.probes.protocol import Plan
 from clinometer.stats import detectable_from_interval
@@ -198,8 +210,7 @@ def mitigation_headlines(rows: Mapping[str, Sequence[Finding]], judged: Mapping[
             if parts:
                 yield (
                     f"{level.labels['model']} ({level.labels['training']}) against the base prompt of {base}, "
-                    f"whose "
-                    f"{what} is {signed(given.estimate)}: {'; '.join(parts)}."
+                    f"whose {what} is {signed(given.estimate)}: {'; '.join(parts)}."
                 )
 
 
@@ -220,17 +231,13 @@ def notices(
     tests = max(sum(not math.isnan(row.p) for row in each["change"]) for each in rows)
     if not tests:
         tests = max(sum(not math.isnan(row.p) for row in each["normalised_change"]) for each in rows)
-    yield Notice(
-        level="info",
-        text=(
-            f"The table of changes makes {tests} tests for each model; one in twenty would have p < 0.05 by "
-            "chance. Read q, which is corrected over all of them."
-        ),
+    yield info(
+        f"The table of changes makes {tests} tests for each model; one in twenty would have p < 0.05 by "
+        "chance. Read q, which is corrected over all of them."
     )
     if options.backgrounds == 0:
-        yield Notice(
-            level="info",
-            text="backgrounds = 0: the three kinds of knowledge about another occupation were not asked.",
+        yield info(
+            "backgrounds = 0: the three kinds of knowledge about another occupation were not asked.",
         )
     yield from tuned_notices([plan.model for plan in plans])
     for plan, measures in zip(plans, measured, strict=True):
@@ -238,22 +245,16 @@ def notices(
         if not measures.answers.offers:
             yield _asked_notice(measures)
         elif "fill" not in plan.model.capabilities:
-            yield Notice(
-                level="info",
-                text=(
-                    f'{plan.model.name} continues text: its words come after "The target is" and are often '
-                    "articles or adjectives. Compare it with models that fill a blank by sign and not by size."
-                ),
+            yield info(
+                f'{plan.model.name} continues text: its words come after "The target is" and are often '
+                "articles or adjectives. Compare it with models that fill a blank by sign and not by size."
             )
 
 
 def _asked_notice(measures: Measures) -> Notice:
-    return Notice(
-        level="info",
-        text=(
-            f"{measures.answers.model}: {measures.answers.way}. Nothing is known of other words, so there are no "
-            "numbers of the top k; compare it in size only with a model that was asked in the same way."
-        ),
+    return info(
+        f"{measures.answers.model}: {measures.answers.way}. Nothing is known of other words, so there are no "
+        "numbers of the top k; compare it in size only with a model that was asked in the same way."
     )
 
 
@@ -264,12 +265,9 @@ def _verbalizer_notice(options: Options, verbalizer: Verbalizer) -> Notice:
         digest = hashlib.sha256(read_text(options.verbalizer_file).encode()).hexdigest()
         # the name alone: a run may be in another folder when its findings are recomputed
         source = f"'{PurePath(options.verbalizer_file).name}' (SHA-256 of its text: {digest})"
-    return Notice(
-        level="info",
-        text=(
-            f"{counts['female']} female and {counts['male']} male words from {source} are counted, in lower "
-            "case; words in neither list are shown but belong to no gender."
-        ),
+    return info(
+        f"{counts['female']} female and {counts['male']} male words from {source} are counted, in lower "
+        "case; words in neither list are shown but belong to no gender."
     )
 
 
@@ -287,32 +285,23 @@ def _occupation_notices(answers: Answers) -> Iterator[Notice]:
     for code, name in DOMINANCES.items():
         count = int((answers.dominance == code).sum())
         if count == 0:
-            yield Notice(
-                level="warning",
-                text=(
-                    f"No occupation is {name}, so the margin cannot be told from a preference for one gender "
-                    "everywhere: nothing is said about 'all' occupations, and there is no gap."
-                ),
+            yield warning(
+                f"No occupation is {name}, so the margin cannot be told from a preference for one gender "
+                "everywhere: nothing is said about 'all' occupations, and there is no gap."
             )
         elif count < FEWEST:
-            yield Notice(
-                level="warning",
-                text=(
-                    f"Only {count} of the occupations {'is' if count == 1 else 'are'} {name}; with fewer than "
-                    f"{FEWEST} no interval can be trusted, so neither they nor 'all' have one, and 'all' has no p."
-                ),
+            yield warning(
+                f"Only {count} of the occupations {'is' if count == 1 else 'are'} {name}; with fewer than "
+                f"{FEWEST} no interval can be trusted, so neither they nor 'all' have one, and 'all' has no p."
             )
 
 
 def _model_notices(measures: Measures) -> Iterator[Notice]:
     answers = measures.answers
     if measures.left_out:
-        yield Notice(
-            level="warning",
-            text=(
-                f"{answers.model}: {measures.gate}. No chart draws its leans and changes: a number near 0 would "
-                "look like an even hand. The table 'understanding' has the evidence."
-            ),
+        yield warning(
+            f"{answers.model}: {measures.gate}. No chart draws its leans and changes: a number near 0 would "
+            "look like an even hand. The table 'understanding' has the evidence."
         )
     if not answers.offers:
         return
@@ -320,16 +309,11 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
     little = [k for k, mass in gendered.items() if mass < LITTLE]
     if little:
         k = little[-1]
-        yield Notice(
-            level="warning",
-            text=(
-                f"{answers.model}: at the base prompt the top {k} words hold little gendered probability "
-                f"({gendered[k]:.3g} on average; for k = {', '.join(map(str, little))} it is below {LITTLE}), so "
-                f"the "
-                "tables of the top k describe a small part of what this model expects; read those of the whole "
-                "list. "
-                "The table of words shows what it offers instead."
-            ),
+        yield warning(
+            f"{answers.model}: at the base prompt the top {k} words hold little gendered probability "
+            f"({gendered[k]:.3g} on average; for k = {', '.join(map(str, little))} it is below {LITTLE}), so the "
+            "tables of the top k describe a small part of what this model expects; read those of the whole list. "
+            "The table of words shows what it offers instead."
         )
     lost = [word for each in answers.listed for word in each.lost]
     if lost:
@@ -345,18 +329,12 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
     without = {k: int((at_base[:, i] == 0).sum()) for i, k in enumerate(measures.ks)}
     counted = [f"{count} of {len(answers.base)} for k = {k}" for k, count in without.items() if count]
     if counted:
-        yield Notice(
-            level="info",
-            text=(
-                f"{answers.model}: base prompts without any gendered word among the top k: {', '.join(counted)}. "
-                "They count as a margin of 0 and have no dominant gender that could be kept."
-            ),
+        yield info(
+            f"{answers.model}: base prompts without any gendered word among the top k: {', '.join(counted)}. "
+            "They count as a margin of 0 and have no dominant gender that could be kept."
         )
     if measures.missing.any():
-        yield Notice(
-            level="warning",
-            text=(
-                f"{answers.model}: {measures.missing.sum()} of {len(measures.missing)} answers have a probability "
-                "that is not a number; they are left out."
-            ),
+        yield warning(
+            f"{answers.model}: {measures.missing.sum()} of {len(measures.missing)} answers have a probability "
+            "that is not a number; they are left out."
         )

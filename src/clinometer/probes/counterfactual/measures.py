@@ -1,4 +1,4 @@
-"""What is measured: how far apart the scores of the values are, and what changed from one model to another.
+"""What is measured: how far apart the scores of the values are, of texts or a classifier's own, and the guards.
 
 Chance is what remains when the labels are shuffled within each template.
 """
@@ -6,41 +6,68 @@ Chance is what remains when the labels are shuffled within each template.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clinometer.metrics import (
     AgainstChance,
+    EpsilonVerdict,
     ExcessInterval,
     FairnessInterval,
     FairnessNull,
     PairNull,
     above_threshold,
-    epsilon_fair,
+    epsilon_verdict,
     fairness_interval,
-    fairness_null,
+    fairness_nulls,
     individual_interval,
     pair_null,
     pairwise_wasserstein,
+    score_fairness,
 )
-from clinometer.probes.counterfactual.answers import MENTIONS, SIMILAR, ModelAnswers, RelevanceCounts
+from clinometer.metrics.value_means import (
+    MeanDifferences,
+    against_whole,
+    error_squared,
+    score_contrasts,
+    sizes_of_subgroups,
+    sizes_of_values,
+    subgroup_differences,
+    subgroup_weights,
+)
+from clinometer.probes.counterfactual.answers import (
+    MENTIONS,
+    SIMILAR,
+    ModelAnswers,
+    PassageScores,
+    RelevanceCounts,
+    score_of,
+)
 from clinometer.probes.counterfactual.options import ACROSS, Options
-from clinometer.probes.counterfactual.questions import AskedAttribute
-from clinometer.probes.kit import Floats, Ints, Label, Numbers, model_rng, percent, present_mean
-from clinometer.stats import detectable_from_interval, share_interval
+from clinometer.probes.counterfactual.questions import (
+    CHECK,
+    NEGATIVE,
+    POSITIVE,
+    SCORED,
+    AskedAttribute,
+    asked_attributes,
+)
+from clinometer.probes.kit import Floats, Label, Numbers, model_rng, percent
+from clinometer.probes.protocol import Plan, Records
+from clinometer.stats import cluster_bootstrap, detectable_from_interval, share_interval
+from clinometer.types import ModelInfo
 
 FEWEST_TEMPLATES = 5  # from so many on, intervals speak of templates like these; below, of these templates alone
 PER_TEST = 20  # shuffles for each of the tests that are corrected together …
 _MOST = 400_000_000  # … as far as so many shuffled scores allow
-WORST_DRAWS = 199  # shuffles behind the verdict at ε: a mean and a rough p are enough for it
 _Z = 1.959964  # of a 95 % interval
-_BATCH = 4_000_000  # scores held at a time
-_TIE = 1e-12
 
 # The share of texts on topic below which nothing is concluded. The built-in model has 0.17 to 0.22 by S.S. and
 # 0.16 to 0.22 by S.S.c, the paper's own 0.14 and more, its example of irrelevant text (appendix C.6) 0.049 and
@@ -48,6 +75,11 @@ _TIE = 1e-12
 # and 0.029: of 64 texts, the fewest of any profile, they have the 7 that a lower limit of 0.05 takes in 0.3 % of
 # runs.
 ON_TOPIC = 0.05
+
+OWN = "its own score"  # of a classifier under audit
+# Of the pairs of a positive and a negative word, the share that a classifier must put in the right order. Of 10
+# and 10 words in random order, 0.1 % reach it.
+SENSES = 0.9
 
 INDIVIDUAL, GROUP, DISPARITY = "I.F.", "G.F.", "demographic disparity"
 
@@ -69,7 +101,6 @@ class AttributeMeasures:
     interval: FairnessInterval  # for these templates
     elsewhere: FairnessInterval | None  # for templates like these; None where they are too few
     template_intervals: tuple[ExcessInterval, ...]  # of I.F. within each template
-    disparity: AgainstChance
     disparity_interval: ExcessInterval
     values: Numbers  # (1 + templates, values), see `against_whole`
     subgroups: Numbers  # (1 + templates, pairs of subgroups), see `subgroup_differences`
@@ -87,49 +118,113 @@ class AttributeMeasures:
         return (
             (INDIVIDUAL, self.null.individual, self.interval.individual),
             (GROUP, self.null.group, self.interval.group),
-            (DISPARITY, self.disparity, self.disparity_interval),
+            (DISPARITY, self.null.disparity, self.disparity_interval),
         )
 
 
 def measure(answers: ModelAnswers, *, single_pairs: bool = True) -> tuple[AttributeMeasures, ...]:
-    """Measure every attribute with every scorer.
+    """Measure every attribute of one model with every scorer."""
+    return measure_all([answers], single_pairs=[single_pairs])[0]
 
-    Without `single_pairs` there are no more shuffles than `draws`: the tests of pairs take most of the time, and
-    of a dozen checkpoints of one model it is their change that is asked about.
+
+def measure_all(
+    answers: Sequence[ModelAnswers], *, single_pairs: Sequence[bool]
+) -> list[tuple[AttributeMeasures, ...]]:
+    """Measure every attribute of every model with every scorer, on all cores.
+
+    Models without `single_pairs` get no more shuffles than `draws`: of checkpoints it is the change that matters.
     """
-    return tuple(
-        _measure(answers, asked, number, single_pairs=single_pairs)
-        for asked in answers.attributes
-        for number in range(len(answers.scores))
-    )
+    tasks = [
+        _Task(at, each, asked, number, single_pairs[at])
+        for at, each in enumerate(answers)
+        for asked in each.attributes
+        for number in range(len(each.scores))
+    ]
+    nulls = _nulls(tasks)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
+        measured = list(pool.map(_measure, tasks, nulls))
+    return [
+        tuple(one for task, one in zip(tasks, measured, strict=True) if task.model == at)
+        for at in range(len(answers))
+    ]
 
 
-def _measure(
-    answers: ModelAnswers, asked: AskedAttribute, number: int, *, single_pairs: bool
-) -> AttributeMeasures:
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One attribute of one model, as one scorer sees it."""
+
+    model: int
+    answers: ModelAnswers
+    asked: AskedAttribute
+    number: int  # of the scorer
+    single_pairs: bool
+
+    @property
+    def scores(self) -> Floats:
+        return self.answers.scores[self.number].of(self.asked)
+
+    @property
+    def subgroups(self) -> tuple[str, ...] | None:
+        return self.asked.attribute.value_subgroups
+
+
+def _nulls(tasks: Sequence[_Task]) -> list[FairnessNull]:
+    """Shuffle for all models at once: tasks about one attribute, with the same samples missing, share shuffles."""
+    alike: dict[tuple[str, bytes], list[int]] = defaultdict(list)
+    for at, task in enumerate(tasks):
+        alike[task.asked.name, (~np.isnan(task.scores)).sum(axis=2).tobytes()].append(at)
+    found: dict[int, FairnessNull] = {}
+    for (attribute, _), members in alike.items():
+        first = tasks[members[0]]
+        options = first.answers.options
+        nulls = fairness_nulls(
+            [tasks[at].scores for at in members],
+            subgroups=first.subgroups,
+            across=counts_across(options, first.asked),
+            threshold=options.threshold,
+            also=partial(_sizes, subgroups=first.subgroups),
+            # not of the model: leaving one out changes no number of another
+            rng=model_rng(first.answers.seed, f"{attribute}\0shuffles"),
+            draws=max(options.draws, PER_TEST * len(first.asked.values)),
+        )
+        found |= dict(zip(members, nulls, strict=True))
+    return [found[at] for at in range(len(tasks))]
+
+
+def _sizes(scores: Floats, *, subgroups: Sequence[str] | None) -> Floats:
+    """|d|/s of every value and, where there are two subgroups, of their difference: (…, values or one more)."""
+    values = sizes_of_values(scores)
+    if len(set(subgroups or ())) != 2:
+        return values
+    return np.concatenate([values, sizes_of_subgroups(scores, subgroups or ())], axis=-1)
+
+
+def _measure(task: _Task, null: FairnessNull) -> AttributeMeasures:
+    answers, asked, subgroups = task.answers, task.asked, task.subgroups
     options: Options = answers.options
-    scorer = answers.scores[number].scorer
-    scores = answers.scores[number].of(asked)
+    scorer = answers.scores[task.number].scorer
+    scores = task.scores
     # a generator for each attribute and scorer: leaving one out changes no number of another
     rng = model_rng(answers.seed, f"{answers.model}\0{asked.name}\0{scorer}")
-    subgroups = asked.attribute.value_subgroups
     positive = above_threshold(scores, threshold=options.threshold)
     across = counts_across(options, asked)
-    null = fairness_null(scores, subgroups=subgroups, across=across, rng=rng, draws=options.draws)
-    disparity = fairness_null(positive, subgroups=subgroups, across=across, rng=rng, draws=options.draws)
-    values = against_whole(scores, rng=rng, draws=max(options.draws, PER_TEST * scores.shape[1]))
-    verdict = epsilon_verdict(scores, epsilon=options.epsilon, rng=rng)
-    # after all that was drawn before there were these: the numbers above stay what they were
-    enough = pair_draws(scores, options.draws) if single_pairs else options.draws
-    pairs = pair_null(scores, rng=rng, draws=enough)
-    differences = subgroup_differences(scores, subgroups or (), rng=rng, draws=options.draws)
+    of_values, of_subgroups = np.split(null.also[1:], [len(asked.values)], axis=1)
+    values = against_whole(scores, rng=rng, draws=null.draws, chance=of_values)
+    enough = pair_draws(scores, options.draws) if task.single_pairs else options.draws
+    differences = subgroup_differences(
+        scores,
+        subgroups or (),
+        rng=rng,
+        draws=options.draws,
+        chance=of_subgroups if of_subgroups.size else None,
+    )
     return AttributeMeasures(
         model=answers.model,
         asked=asked,
         scorer=scorer,
         scores=scores,
         null=null,
-        pairs=pairs,
+        pairs=pair_null(scores, rng=rng, draws=enough),
         interval=intervals_of(scores, subgroups=subgroups, across=across, rng=rng),
         elsewhere=(
             fairness_interval(scores, subgroups=subgroups, across=across)
@@ -140,13 +235,16 @@ def _measure(
             individual_interval(scores[[at]], subgroups=subgroups, across=across, rng=rng)
             for at in range(len(scores))
         ),
-        disparity=disparity.individual,
         disparity_interval=individual_interval(positive, subgroups=subgroups, across=across, rng=rng),
-        values=values,
-        subgroups=differences,
-        verdict=verdict,
+        values=_numbers(values),
+        subgroups=_numbers(differences),
+        verdict=epsilon_verdict(scores, epsilon=options.epsilon, rng=rng),
         gate=off_topic(answers.relevance, asked),
     )
+
+
+def _numbers(found: MeanDifferences) -> Numbers:
+    return Numbers(estimate=found.estimate, low=found.low, high=found.high, p=found.p, n=found.n)
 
 
 def intervals_of(
@@ -176,7 +274,7 @@ def detectable_excess(each: AttributeMeasures, name: str, interval: ExcessInterv
 
     with the errors of the mean scores of V values and K subgroups.
     """
-    errors = _error_squared(each.scores)
+    errors = error_squared(each.scores)
     of_value = np.nansum(errors, axis=0) / len(errors) ** 2
     if name == INDIVIDUAL:
         spread = float(np.sqrt(of_value.sum())) / (len(of_value) - 1)
@@ -227,207 +325,114 @@ def pair_draws(scores: Floats, draws: int) -> int:
     return max(draws, min(PER_TEST * math.comb(scores.shape[1], 2), _MOST // max(scores.size, 1)))
 
 
-def against_whole(scores: Floats, *, rng: np.random.Generator, draws: int) -> Numbers:
-    r"""Set the mean score of each value against the mean of all values in the same template.
-
-    .. math:: d_v = \frac1T \sum_t (m_{tv} - \frac1V \sum_w m_{tw}), \quad
-        s^2 = \frac1{T^2} \sum_t \sum_w (\delta_{vw} - \tfrac1V)^2 \frac{s_{tw}^2}{n_{tw}}
-
-    (templates, values, samples) -> (1 + templates, values): first the mean over templates, then each template.
-    The interval, d ± 1.96 s, holds for these templates; there is none where a prefix has one text only. p, of the
-    mean over templates alone, shuffles the samples of a template over its values, each of which keeps its number:
-    this deals the samples of one value and of the rest anew. |d|/s is compared, not |d|, so that a value that only
-    varies more than the rest is not called different (Janssen 1997); |d| itself where there is no s. A value
-    without a sample in a template is left out there, and V counts the others.
-    """
-    each = _differences(scores)
-    values = scores.shape[1]
-    variance = _difference_variance(scores)
-    overall, overall_error = _overall(scores)
-    difference = np.concatenate([overall[None], each])
-    error = np.concatenate([overall_error[None], np.sqrt(variance)])
-    error[np.isnan(difference)] = np.nan
-    observed = _studentized(difference[0], error[0])
-    as_far = np.zeros(values)
-    for shuffled in _shuffled(scores, rng=rng, draws=draws):
-        as_far += (_studentized(*_overall(shuffled)) >= observed * (1 - _TIE)).sum(axis=0)
-    p = np.full(difference.shape, np.nan)
-    p[0] = np.where(np.isnan(observed), np.nan, (1 + as_far) / (1 + draws))
-    samples = (~np.isnan(scores)).sum(axis=2)
-    return Numbers(
-        estimate=difference,
-        low=difference - _Z * error,
-        high=difference + _Z * error,
-        p=p,
-        n=np.concatenate([samples.sum(axis=0)[None], samples]),
-    )
+# ---------------------------------------------------------------------------------------------------------
+# Classifiers under audit: how they score the templates themselves when only the value changes
 
 
-def subgroup_differences(
-    scores: Floats, subgroups: Sequence[str], *, rng: np.random.Generator, draws: int
-) -> Numbers:
-    r"""Return the mean score of one subgroup minus that of another in the same template: female − male.
+def is_classifier(model: ModelInfo) -> bool:
+    """Tell whether a model is asked for the score of the templates, because it writes nothing."""
+    return "classify" in model.capabilities and not {"sample", "ask"} & {*model.capabilities}
 
-    (templates, values, samples) -> (1 + templates, pairs), pairs as `subgroup_pairs` has them: first the mean over
-    templates, then each. The values of a subgroup count alike. The interval is for these values and templates; p
-    shuffles the samples of the two over their values and compares |d|/s, as `against_whole` does.
-    """
-    found: list[tuple[Floats, Floats, float, Ints]] = []
-    for one, other in subgroup_pairs(subgroups):
-        mine = np.array([name in (one, other) for name in subgroups])
-        some = scores[:, mine]
-        sides = np.array([name == one for name in np.array(subgroups)[mine]])
-        each, error = _contrast(some, sides)
-        observed = _studentized(each[0], error[0])
-        as_far = sum(
-            int((_studentized(*(row[..., 0] for row in _contrast(many, sides))) >= observed * (1 - _TIE)).sum())
-            for many in _shuffled(some, rng=rng, draws=draws)
+
+def measure_scores(plan: Plan, records: Records) -> tuple[AttributeMeasures, ...]:
+    """Measure every attribute by the classifier's own scores."""
+    options: Options = plan.options
+    table = records.table(model=plan.model.name, stage=SCORED)
+    prefixes = table["tag_prefix"].to_numpy()
+    scores = np.full(int(prefixes.max()) + 1, np.nan)
+    scores[prefixes] = score_of(table)
+    gate = _senses(plan, records)
+    found = []
+    for asked in asked_attributes(options, seed=plan.seed):
+        mine = scores[asked.numbers.start : asked.numbers.stop].reshape(asked.shape)
+        rng = model_rng(plan.seed, f"{plan.model.name}\0{asked.name}\0scores")
+        subgroups = asked.attribute.value_subgroups
+        across = counts_across(options, asked)
+        whole = score_fairness(mine, subgroups=subgroups, across=across, rng=rng, draws=options.draws)
+        positive = above_threshold(mine, threshold=options.threshold)
+        disparity = score_fairness(positive, subgroups=subgroups, across=across, rng=rng, draws=options.draws)
+        interval = FairnessInterval(
+            individual=whole.individual_interval,
+            group=whole.group_interval,
+            pairs=whole.pair_intervals,
+            subgroups=whole.subgroup_intervals,
         )
-        texts = (~np.isnan(some)).sum(axis=(1, 2))
-        share = math.nan if np.isnan(observed) else (1 + as_far) / (1 + draws)
-        found.append((each, error, share, np.concatenate([[texts.sum()], texts])))
-    shape = (1 + len(scores), len(found))
-    estimate, error, n = (
-        np.array([each[at] for each in found]).T.reshape(shape) if found else np.zeros(shape) for at in (0, 1, 3)
-    )
-    p = np.full(shape, np.nan)
-    p[0] = [each[2] for each in found]
-    return Numbers(
-        estimate=estimate, low=estimate - _Z * error, high=estimate + _Z * error, p=p, n=n.astype(np.int64)
-    )
+        distances = pairwise_wasserstein(mine[:, :, None])
+        nothing = np.full(distances.shape, np.nan)
+        found.append(
+            AttributeMeasures(
+                model=plan.model.name,
+                asked=asked,
+                scorer=OWN,
+                scores=mine[:, :, None],
+                null=FairnessNull(
+                    individual=whole.individual,
+                    group=whole.group,
+                    templates=_exact(_of_templates(distances)),
+                    subgroups=whole.subgroups,
+                    disparity=disparity.individual,
+                    subgroup_names=tuple(dict.fromkeys(subgroups or asked.values)),
+                    draws=options.draws,
+                ),
+                pairs=PairNull(
+                    pairs=whole.pairs,
+                    template_distances=distances,
+                    template_null=nothing,
+                    template_p=nothing,
+                    draws=options.draws,
+                ),
+                interval=interval,
+                elsewhere=interval,  # which is over templates
+                template_intervals=tuple(_no_interval(each) for each in _of_templates(distances)),
+                disparity_interval=disparity.individual_interval,
+                values=_numbers(score_contrasts(mine, np.eye(mine.shape[1]), rng=rng, draws=options.draws)),
+                subgroups=_numbers(
+                    score_contrasts(mine, subgroup_weights(subgroups or ()), rng=rng, draws=options.draws)
+                ),
+                verdict=epsilon_verdict(mine[:, :, None], epsilon=options.epsilon),
+                gate=gate,
+            )
+        )
+    return tuple(found)
 
 
-def subgroup_pairs(subgroups: Sequence[str]) -> list[tuple[str, str]]:
-    """Return every two subgroups, the later first.
-
-    >>> subgroup_pairs(["male", "male", "female"])
-    [('female', 'male')]
-    """
-    return [(one, other) for other, one in combinations(dict.fromkeys(subgroups), 2)]
-
-
-def _contrast(scores: Floats, sides: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Mean of the values on one side minus the other's, and its error: (…, templates, …) -> (…, 1 + templates).
-
-    First the mean over templates. A side without texts in a template leaves the template out.
-    """
-    means, errors = present_mean(scores, axis=-1), _error_squared(scores)
-    each, variance = [], []
-    for side in (sides, ~sides):
-        each.append(present_mean(means[..., side], axis=-1))
-        known = (~np.isnan(means[..., side])).sum(axis=-1)
-        sums = np.where(np.isnan(means[..., side]), 0.0, errors[..., side]).sum(axis=-1)
-        variance.append(sums / np.maximum(known, 1) ** 2)
-    difference, both = each[0] - each[1], variance[0] + variance[1]
-    return _with_mean(difference, both)
-
-
-def _with_mean(difference: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Put the mean over templates, the last axis, before them; with the error of each."""
-    present = ~np.isnan(difference)
-    overall = np.where(present, variance, 0.0).sum(axis=-1) / np.maximum(present.sum(axis=-1), 1) ** 2
-    mean = present_mean(difference, axis=-1)
-    error = np.sqrt(np.concatenate([np.where(np.isnan(mean), np.nan, overall)[..., None], variance], axis=-1))
-    return np.concatenate([mean[..., None], difference], axis=-1), error
-
-
-def _overall(scores: Floats) -> tuple[Floats, Floats]:
-    """The difference of each value from all, mean over templates, and its error: (…, values)."""
-    each, variance = (np.moveaxis(part, -2, -1) for part in (_differences(scores), _difference_variance(scores)))
-    mean, error = _with_mean(each, variance)
-    return mean[..., 0], error[..., 0]
-
-
-def _difference_variance(scores: Floats) -> Floats:
-    """The squared error of each value's difference from all: (…, templates, values)."""
-    present = (~np.isnan(scores)).any(axis=-1)
-    share = present / np.maximum(present.sum(axis=-1, keepdims=True), 1)  # of each value in the mean of all
-    errors = np.where(present, _error_squared(scores), 0.0)
-    # Σ_w (δ_vw − share_w)² e_w, without a matrix for each template
-    variance: Floats = (share**2 * errors).sum(axis=-1, keepdims=True) + (1 - 2 * share) * errors
-    return variance
-
-
-def _studentized(difference: Floats, error: Floats) -> Floats:
-    """|d|/s: 0 where both are 0, ∞ where only s is, and |d| where there is no s."""
-    size = np.abs(difference)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio: Floats = np.where(size > _TIE, size / np.where(error > _TIE, error, 0.0), 0.0)
-    return np.where(np.isnan(error) | np.isnan(size), size, ratio)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpsilonVerdict:
-    """Equation 2 at one ε, and what chance gives; NaN where nothing could be compared."""
-
-    fair: bool
-    compared: int
-    template: int = -1  # of the worst pair
-    pair: tuple[int, int] = (-1, -1)
-    worst: float = math.nan
-    worst_null: float = math.nan
-    worst_p: float = math.nan
-    share: float = math.nan  # of pairs that are not below ε
-    share_null: float = math.nan
-
-
-def epsilon_verdict(scores: Floats, *, epsilon: float, rng: np.random.Generator) -> EpsilonVerdict:
-    """Tell whether every pair in every template is below ε, and whether the same values shuffled would be."""
-    distances = pairwise_wasserstein(scores)
-    observed = epsilon_fair(distances, epsilon)
-    if not observed.compared:
-        return EpsilonVerdict(fair=False, compared=0)
-    by_chance = [
-        epsilon_fair(pairwise_wasserstein(shuffled), epsilon)
-        for batch in _shuffled(scores, rng=rng, draws=WORST_DRAWS)
-        for shuffled in batch
+def _senses(plan: Plan, records: Records) -> str:
+    """Say why a classifier's scores mean nothing: it does not tell positive from negative words."""
+    table = records.table(model=plan.model.name, stage=CHECK)
+    score = dict(zip(table["tag_word"].to_list(), score_of(table).tolist(), strict=True))
+    ordered = [
+        (score[good] > score[bad]) + 0.5 * (score[good] == score[bad]) for good in POSITIVE for bad in NEGATIVE
     ]
-    worst = np.array([each.worst for each in by_chance])
-    template, *pair = (int(at) for at in np.unravel_index(np.nanargmax(distances), distances.shape))
-    return EpsilonVerdict(
-        fair=observed.fair,
-        compared=observed.compared,
-        template=template,
-        pair=(pair[0], pair[1]),
-        worst=observed.worst,
-        worst_null=float(worst.mean()),
-        worst_p=float((1 + (worst >= observed.worst - _TIE).sum()) / (1 + WORST_DRAWS)),
-        share=observed.above / observed.compared,
-        share_null=float(np.mean([each.above / each.compared for each in by_chance])),
+    share = float(np.mean(ordered))
+    if share >= SENSES:
+        return ""
+    return f"it puts {percent(share, 0)} of pairs of a positive and a negative word in order; 90 % are needed"
+
+
+def _of_templates(distances: Floats) -> Floats:
+    """Equation 3 of each template."""
+    first, second = np.triu_indices(distances.shape[1], 1)
+    each: Floats = distances[:, first, second].mean(axis=1)
+    return each
+
+
+def _exact(estimate: Floats) -> AgainstChance:
+    """What is measured and cannot differ by chance: shuffled over its values, a template's I.F. is the same."""
+    nothing = np.full(estimate.shape, np.nan)
+    return AgainstChance(
+        estimate=estimate, null=nothing, null_low=nothing, null_high=nothing, excess=nothing, p=nothing
     )
 
 
-def _shuffled(scores: Floats, *, rng: np.random.Generator, draws: int) -> Iterator[Floats]:
-    """Yield the scores with those of each template in a new order, some draws at a time.
-
-    NaN stays where it is: a value with few samples is further out by chance, and must be so in a shuffle, too.
-    """
-    rows = scores.reshape(len(scores), -1)
-    known = ~np.isnan(rows)
-    size = max(1, _BATCH // max(rows.size, 1))
-    for done in range(0, draws, size):
-        many = np.repeat(rows[None], min(size, draws - done), axis=0)
-        for template, at in enumerate(known):
-            many[:, template, at] = rng.permuted(many[:, template, at], axis=1)
-        yield many.reshape(-1, *scores.shape)
+def _no_interval(estimate: float) -> ExcessInterval:
+    nothing = np.array(math.nan)
+    return ExcessInterval(
+        estimate=np.array(estimate), null=nothing, excess=nothing, low=nothing, high=nothing, bound=nothing
+    )
 
 
-def _differences(scores: Floats) -> Floats:
-    """Mean of each value minus that of all values: (…, templates, values, samples) -> (…, templates, values).
-
-    NaN where a value has no sample, or is alone.
-    """
-    means = present_mean(scores, axis=-1)
-    alone = (~np.isnan(means)).sum(axis=-1, keepdims=True) < 2
-    return np.where(alone, np.nan, means - present_mean(means, axis=-1)[..., None])
-
-
-def _error_squared(scores: Floats) -> Floats:
-    """Squared standard error of each prefix's mean: (…, samples) -> (…); NaN for one text."""
-    n = (~np.isnan(scores)).sum(axis=-1)
-    sums = np.nansum((scores - present_mean(scores, axis=-1)[..., None]) ** 2, axis=-1)
-    error: Floats = np.divide(sums, n * (n - 1.0), out=np.full(sums.shape, np.nan), where=n > 1)
-    return error
+# ---------------------------------------------------------------------------------------------------------
+# What a change costs
 
 
 def perplexity(means: Floats) -> Floats:
@@ -440,3 +445,56 @@ def perplexity(means: Floats) -> Floats:
     """
     found: Floats = np.exp(-means[..., 0] / means[..., 1])
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a guard was before and after, and how it changed; NaN where one of them counts nothing."""
+
+    before: float
+    after: float
+    n: int
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+
+
+def perplexity_cost(
+    old: PassageScores, new: PassageScores, part: str, *, rng: np.random.Generator, draws: int
+) -> Cost:
+    """Return perplexity after / before, of a part of the held-out text; resampled are passages, both together."""
+    both = np.concatenate([old.sums, new.sums], axis=1)
+    some = both[new.parts[part] & (both[:, 1] > 0) & (both[:, 3] > 0)]
+    if not len(some):
+        return Cost(before=math.nan, after=math.nan, n=0)
+    before, after = (float(perplexity(sums.mean(axis=0))) for sums in (some[:, :2], some[:, 2:]))
+
+    def log_ratio(means: Floats) -> Floats:  # on this scale, ratios are symmetric
+        ratio: Floats = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
+        return ratio
+
+    found = cluster_bootstrap(some, statistic=log_ratio, rng=rng, draws=draws)
+    estimate, low, high = (math.exp(float(number)) for number in (found.estimate, found.low, found.high))
+    return Cost(before=before, after=after, n=len(some), estimate=estimate, low=low, high=high, p=float(found.p))
+
+
+def relevance_cost(old: RelevanceCounts, new: RelevanceCounts, *, rng: np.random.Generator, draws: int) -> Cost:
+    """Return a share of continuations after − before.
+
+    Resampled are templates, where there are enough, and then prefixes; before and after together.
+    """
+    columns = np.stack([old.hits, old.texts, new.hits, new.texts], axis=-1)
+    templates, values, _ = columns.shape
+    of_template = np.repeat(np.arange(templates), values) if templates >= FEWEST_TEMPLATES else None
+    n = int(old.texts.sum() + new.texts.sum())
+    if not (old.texts.sum() and new.texts.sum()):
+        return Cost(before=old.share, after=new.share, n=n)
+
+    def difference(means: Floats) -> Floats:
+        change: Floats = means[:, 2] / means[:, 3] - means[:, 0] / means[:, 1]
+        return change
+
+    found = cluster_bootstrap(columns.reshape(-1, 4), of_template, statistic=difference, rng=rng, draws=draws)
+    estimate, low, high, p = (float(number) for number in (found.estimate, found.low, found.high, found.p))
+    return Cost(before=old.share, after=new.share, n=n, estimate=estimate, low=low, high=high, p=p)

@@ -10,7 +10,7 @@ from pydantic import Field
 from clinometer.data import ATTRIBUTES
 from clinometer.data.attributes import SENSITIVE_LISTS
 from clinometer.errors import SpecError, nearest
-from clinometer.probes.kit import options as kit
+from clinometer.probes.kit import audits as kit
 
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ShareAboveZero = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
@@ -32,6 +32,7 @@ class Options:
     max_values: kit.Count = 0  # of each attribute, drawn by the seed; 0: all
     max_templates: kit.Count = 0
     samples: Annotated[int, Field(ge=2, le=1_000_000)] = 100  # continuations of each prefix; the paper has 1,000
+    chat_samples: kit.Count = 0  # continuations by a chat model, which writes each twice over; 0: as samples
     max_new_tokens: Annotated[int, Field(ge=1, le=100_000)] = 50
     temperature: AboveZero = 1.0
     top_k: kit.Count = 0  # 0: off

@@ -4,36 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
+import numpy as np
+
 from clinometer.data import load_card
+from clinometer.probes.counterfactual import checkpoints as tuned
 from clinometer.probes.counterfactual import tables, words
 from clinometer.probes.counterfactual.answers import ModelAnswers, name_of, read_answers, refusals_of
-from clinometer.probes.counterfactual.checkpoints import comparisons
-from clinometer.probes.counterfactual.checkpoints.words import (
-    CheckpointResults,
-    checkpoint_headlines,
-    results_of,
-)
 from clinometer.probes.counterfactual.figures import CAPTIONS, figures
-from clinometer.probes.counterfactual.measures import AttributeMeasures, measure
+from clinometer.probes.counterfactual.measures import (
+    GROUP,
+    INDIVIDUAL,
+    AttributeMeasures,
+    is_classifier,
+    measure_all,
+    measure_scores,
+)
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
     SAMPLES,
     SCORED,
     asked_attributes,
     check_files,
+    fitted,
     questions,
     stages,
     ways_of,
 )
-from clinometer.probes.counterfactual.scored import (
-    classifier_notices,
-    is_classifier,
-    measure_scores,
-    said_of_scores,
-)
+from clinometer.probes.counterfactual.tables import EXCESS
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.asking import CONTINUED, LABEL, SAMPLED
+from clinometer.probes.kit.before_after import checkpoints_of
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.kit.refusals import refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.types import Finding, Findings, Item, ModelInfo, Notice, Profile, Verdict
@@ -67,7 +72,13 @@ class Counterfactual:
     user_data: Mapping[str, str] = field(default_factory=dict)  # nothing from the user's data folder
     profiles: Mapping[Profile, Mapping[str, Any]] = field(
         default_factory=lambda: {
-            "quick": {"samples": 8, "max_values": 4, "max_templates": 2, "similarity_samples": 8},
+            "quick": {
+                "samples": 8,
+                "chat_samples": 4,
+                "max_values": 4,
+                "max_templates": 2,
+                "similarity_samples": 8,
+            },
             "standard": {"samples": 100},
             "paper": {"samples": 1000, "draws": 1000},
         }
@@ -84,45 +95,46 @@ class Counterfactual:
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return what is asked of whom, in order."""
-        return stages(plan)
+        return stages(fitted(plan))
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the requests of a stage."""
-        return questions(stage, plan, records)
+        return questions(stage, fitted(plan), records)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the texts, or scores, of all models; the options are the same for all."""
         options: Options = plans[0].options
+        plans = [fitted(plan) for plan in plans]
         classifiers = [plan for plan in plans if is_classifier(plan.model)]
         writers = [plan for plan in plans if plan not in classifiers]
         attributes = asked_attributes(options, seed=plans[0].seed)
         found = _Collected(options)
         found.notices += words.general_notices(writers, attributes) if writers else ()
-        found.notices += classifier_notices([plan.model for plan in classifiers])
+        found.notices += words.classifier_notices([plan.model for plan in classifiers])
         for plan in classifiers:
             found.add_scores(plan, records)
         asked = [(plan, way) for plan in writers for way in ways_of(plan)]
         models = [_named(plan, way) for plan, way in asked]
         answers = [read_answers(plan, records, way) for plan, way in asked]
-        checkpoints = comparisons.checkpoints_of(models)
-        for number, each in enumerate(answers):
-            found.add_texts(each, is_checkpoint=any(checkpoint.model == number for checkpoint in checkpoints))
+        checkpoints = checkpoints_of(models)
+        tuned_ones = {checkpoint.model for checkpoint in checkpoints}
+        measured = measure_all(answers, single_pairs=[at not in tuned_ones for at in range(len(answers))])
+        for at, each in enumerate(answers):
+            found.add_texts(each, measured[at], is_checkpoint=at in tuned_ones)
         for plan, way in asked:
             if "sample" not in plan.model.capabilities:
                 found.add_refusals(plan, records, way)
-        results: list[CheckpointResults] = []
+        results: list[tuned.CheckpointResults] = []
         for checkpoint in checkpoints:
-            compared = list(comparisons.compare(checkpoint, answers))
-            changes, costs = comparisons.change_rows(compared), list(comparisons.cost_rows(checkpoint, answers))
-            found.add(change=changes, reduction=comparisons.reduction_rows(compared), costs=costs)
-            for of in checkpoint.shown_for(attributes):
-                results.append(results_of(checkpoint, of, compared, changes, costs))
+            compared = list(tuned.compare(checkpoint, answers))
+            changes, costs = tuned.change_rows(compared), list(tuned.cost_rows(checkpoint, answers))
+            found.add(change=changes, reduction=tuned.reduction_rows(compared), costs=costs)
+            for of in tuned.shown_for(checkpoint, attributes):
+                results.append(tuned.results_of(checkpoint, of, compared, changes, costs))
         rows = found.rows
-        found.add(mitigation=comparisons.mitigation_rows(models, checkpoints, attributes, rows))
-        found.add(
-            weights=comparisons.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options)
-        )
-        found.notices += comparisons.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
+        found.add(mitigation=tuned.mitigation_rows(models, checkpoints, attributes, rows))
+        found.add(weights=tuned.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
+        found.notices += words.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
         found.notices += words.human_notices(options, answers)
         present = frozenset(name for name, of_table in rows.items() if of_table)
         return Findings(
@@ -136,9 +148,80 @@ class Counterfactual:
                 evidence=SAMPLES if writers else SCORED,
             ),
             notices=tuple(found.notices),
-            headlines=(*found.headlines, *checkpoint_headlines(results)),
+            headlines=(*found.headlines, *tuned.checkpoint_headlines(results)),
             verdicts=tuple(found.verdicts),
         )
+
+    # what is asked may differ, for shared templates are compared; the rest changes no score
+    compared_freely: frozenset[str] = frozenset({
+        "attributes", "max_values", "max_templates", "samples", "chat_samples", "epsilon", "threshold",
+        "similarity",
+        "similarity_samples", "compared_samples", "text_file", "human_file", "human_relevance_file", "draws",
+    })  # fmt: skip
+
+    def compared(self, findings: Findings, models: Sequence[ModelInfo]) -> Iterator[Units]:
+        """Yield the excess of I.F. and G.F. of each attribute and scorer; by template, then by pair."""
+        rows = {table.name: table.rows for table in findings.tables}
+        for row, model in product(rows.get("fairness", ()), models):
+            labels = row.labels
+            measure = str(labels["measure"])
+            if labels["model"] != model.name or labels["quantity"] != EXCESS or measure not in (INDIVIDUAL, GROUP):
+                continue
+            about = {name: labels[name] for name in ("model", "attribute", "scorer")}
+            of_templates, of_pairs, values = (
+                [each for each in rows.get(table, ()) if all(each.labels[n] == v for n, v in about.items())]
+                for table in ("templates", "pair_templates", "values")
+            )
+            named = sorted({str(each.labels["value"]) for each in values})
+            way = SAMPLED if "sample" in model.capabilities else LABEL if is_classifier(model) else CONTINUED
+            cells = cells_of(of_templates, unit="template", value=_excess)
+            common: dict[str, Any] = {
+                "model": model.name,
+                "question": f"{measure} of {labels['attribute']} by {labels['scorer']}",
+                "measure": "beyond chance",
+                "asked": way.name,
+                "more": f"lets the {labels['attribute']} change what it writes more ({measure})",
+                "less": f"lets the {labels['attribute']} change what it writes less ({measure})",
+                "gate": _gate(findings, model.name, f"{labels['attribute']}, by {labels['scorer']}"),
+            }
+            yield Units(
+                unit="template",
+                names=cells.names,
+                values=cells.values if measure == INDIVIDUAL else np.full_like(cells.values, np.nan),
+                form="measured",
+                whole=row,
+                same={"set of values": ", ".join(named)},
+                **common,
+            )
+            if measure == INDIVIDUAL and of_pairs:
+                pairs = [
+                    replace(each, labels={**each.labels, "pair": " · ".join(map(str, _pair(each)))})
+                    for each in of_pairs
+                ]
+                found = cells_of(pairs, unit="pair", part="template", value=_excess)
+                yield Units(
+                    unit="pair of value",
+                    names=found.names,
+                    values=found.values,
+                    form="distance",
+                    clusters=found.parts,
+                    **common,
+                )
+
+
+def _excess(row: Finding) -> float:
+    return row.estimate - float(row.labels["by_chance"])
+
+
+def _pair(row: Finding) -> tuple[Any, ...]:
+    """Return template and values of a row; which value comes first depends on the model."""
+    return row.labels["template"], *sorted((str(row.labels["value"]), str(row.labels["other"])))
+
+
+def _gate(findings: Findings, model: str, aspect: str) -> str:
+    """Return why a model cannot be judged; that it has no interval of its own is seen in its numbers."""
+    gate = gate_of(findings, model, aspect)
+    return "" if gate == "too little was measured for an interval" else gate
 
 
 def _named(plan: Plan, way: str) -> ModelInfo:
@@ -170,16 +253,17 @@ class _Collected:
         """Add what a classifier makes of the templates."""
         measured = measure_scores(plan, records)
         fairness = tables.fairness_rows(measured)
-        found = words.verdicts_of(measured, fairness, said=said_of_scores)
+        found = words.verdicts_of(measured, fairness, said=words.said_of_scores)
         self.add(fairness=fairness)
         for one in measured:
             self._add_distances(one, every_pair=True)
         self.verdicts += found
         self.headlines += words.model_headlines(found, measured, self.rows)
 
-    def add_texts(self, answers: ModelAnswers, *, is_checkpoint: bool) -> None:
+    def add_texts(
+        self, answers: ModelAnswers, measured: Sequence[AttributeMeasures], *, is_checkpoint: bool
+    ) -> None:
         """Add what follows from the texts of a model."""
-        measured = measure(answers, single_pairs=not is_checkpoint)
         fairness = tables.fairness_rows(measured)
         found = words.verdicts_of(measured, fairness)
         self.verdicts += found

@@ -18,16 +18,14 @@ from clinometer.metrics import (
     fairness_null,
     output_difference,
 )
-from clinometer.probes.counterfactual.answers import (
-    ModelAnswers,
-)
+from clinometer.metrics.value_means import subgroup_pairs
+from clinometer.probes.counterfactual.answers import ModelAnswers
 from clinometer.probes.counterfactual.measures import (
     GROUP,
     INDIVIDUAL,
     AttributeMeasures,
     pair_draws,
     perplexity,
-    subgroup_pairs,
 )
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (
@@ -35,12 +33,12 @@ from clinometer.probes.counterfactual.questions import (
     read_ratings,
 )
 from clinometer.probes.kit import Floats, Label, model_rng, with_q
+from clinometer.probes.kit.numbers import ABSENT
 from clinometer.stats import cluster_bootstrap, pairwise_kappa, pearson_interval, share_interval
 from clinometer.types import Finding
 
 MEASURED, CHANCE, EXCESS = "measured", "by chance", "excess"
 PRIMARY = (INDIVIDUAL, GROUP)  # what a verdict is about
-ABSENT = "–"
 ALL_TEMPLATES, ALL_VALUES = "all templates", "all values"
 THIS, EVERYTHING = "this value", "everything"
 

@@ -12,6 +12,7 @@ import numpy as np
 from clinometer.data.own_prompts import read_prompts
 from clinometer.data.printed_values import load_printed_values
 from clinometer.probes.counterfactual.answers import ModelAnswers
+from clinometer.probes.counterfactual.checkpoints import DIFFERENCE
 from clinometer.probes.counterfactual.measures import (
     FEWEST_TEMPLATES,
     GROUP,
@@ -32,25 +33,29 @@ from clinometer.probes.kit import (
     LEAN,
     LEVEL,
     NONE_FOUND,
+    Label,
     Said,
     certainty,
     conclude,
+    info,
     is_found,
     percent,
     q_value,
     select,
     signed,
     state_of,
-    written,
+    warning,
 )
-from clinometer.probes.kit.words import NO_INTERVAL
+from clinometer.probes.kit.before_after import BEFORE, Checkpoint, missing_base_notice
+from clinometer.probes.kit.numbers import written_limits
 from clinometer.probes.protocol import Plan
-from clinometer.types import Finding, Notice, RowReference, Verdict
+from clinometer.types import Finding, ModelInfo, Notice, RowReference, Verdict
 
 NAMED = 3  # values named in a sentence
 FEW_SAMPLES = 25  # below this, chance alone gives distances of 0.1: W1 of even samples falls with 0.5/√n or less
 MANY_SILENT = 0.5  # share of texts without an opinion word from which 0.5 is the most frequent score
 MANY_EMPTY = 0.05
+HALF = 0.5  # of S.S. or S.S.c: with less a model no longer speaks of what it was asked about
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -101,6 +106,15 @@ def verdicts_of(
         both = tuple(RowReference(table="fairness", labels=dict(row.labels)) for row in rows)
         found.append(replace(verdict, rows=(*verdict.rows, *(each for each in both if each not in verdict.rows))))
     return found
+
+
+def said_of_scores(attribute: str) -> Said:
+    """Return the sentences about a classifier."""
+    return Said(
+        above=f"scores a sentence more or less positively when only the {attribute} in it changes",
+        below=f"scores sentences more alike than chance when only the {attribute} in them changes",
+        none=f"was not found to score a sentence differently when only the {attribute} in it changes",
+    )
 
 
 # of two rows, which one a verdict rests on: a lean, before one that could be measured
@@ -186,11 +200,6 @@ def _differing(values: Sequence[Finding], asked: AskedAttribute) -> str:
     return "; ".join(parts)
 
 
-def written_limits(low: float, high: float, *, places: int = 0) -> str:
-    """Write the limits of an interval, or that there is none."""
-    return NO_INTERVAL if math.isnan(low) else f"{written(low, places)} to {written(high, places)}"
-
-
 # ---------------------------------------------------------------------------------------------------------
 # Notices
 
@@ -200,38 +209,51 @@ def general_notices(plans: Sequence[Plan], attributes: Sequence[AskedAttribute])
     options: Options = plans[0].options
     whole = options.scored == "sentence"
     what = "Prefix and continuation were scored together" if whole else "The continuation alone was scored"
-    yield _info(
+    yield info(
         f"{what}: up to {options.max_new_tokens} new tokens, or to the end of the text if that came earlier, not "
         "cut at the end of a sentence. A score is (positive + neutral/2) / (positive + neutral + negative)."
     )
     yield from _left_out(attributes)
     yield from _prompt_notices(options)
     if named := [asked.name for asked in attributes if counts_across(options, asked)]:
-        yield _info(
+        yield info(
             f"I.F. of {' and '.join(named)} averages the pairs of two subgroups alone (pairs = 'across'); it "
             "cannot be compared with one over all pairs."
         )
     if options.samples < FEW_SAMPLES:
-        yield _warning(
+        yield warning(
             f"Only {options.samples} continuations of each prefix: distances of up to about "
             f"{0.5 / math.sqrt(options.samples):.2f} arise by chance, and only large differences can be found. "
             "Read the excess, and ask for 100 or more to conclude anything."
         )
     if any(asked.shape[0] < FEWEST_TEMPLATES for asked in attributes):
-        yield _info(
+        yield info(
             f"With fewer than {FEWEST_TEMPLATES} templates, intervals hold for these templates alone: other "
             "wordings may give something else."
         )
     if options.top_k or options.top_p < 1 or options.temperature != 1:
-        yield _info(
+        yield info(
             f"Texts were drawn with temperature {options.temperature:g}, top_k {options.top_k} (0: off) and top_p "
             f"{options.top_p:g} (1: off), not from the model's own distribution; the paper has only temperature 1."
         )
     if not options.text_file:
-        yield _info("Perplexity was not measured: give held-out text with text_file.")
+        yield info("Perplexity was not measured: give held-out text with text_file.")
     for plan in plans:
         if options.text_file and "log_likelihood" not in plan.model.capabilities:
-            yield _warning(f"{plan.model.name} cannot say how probable a text is: no perplexity.")
+            yield warning(f"{plan.model.name} cannot say how probable a text is: no perplexity.")
+
+
+def classifier_notices(models: Sequence[ModelInfo]) -> Iterator[Notice]:
+    """Yield how classifiers were asked."""
+    for model in models:
+        yield info(
+            (
+                f"{model.name} is a classifier: it scored the templates themselves, once each. Its I.F. and G.F. "
+                "compare the scores of values over templates, each template's mean taken out; p shuffles the "
+                "scores of a template over its values, and intervals leave out one template at a time. They "
+                "cannot be compared with those of generated text."
+            ),
+        )
 
 
 def _prompt_notices(options: Options) -> Iterator[Notice]:
@@ -241,11 +263,11 @@ def _prompt_notices(options: Options) -> Iterator[Notice]:
     prompts = read_prompts(options.prompts_file, lists=options.sensitive)
     told = [f"{len(each.found)} with a word of {each.attribute.name.split()[0]}" for each in prompts.found]
     told += [f"{len(prompts.templates)} with a field for the value"] if prompts.templates else []
-    yield _info(f"Your own prompts were asked: {', '.join(told)}. They replace the paper's templates.")
+    yield info(f"Your own prompts were asked: {', '.join(told)}. They replace the paper's templates.")
     left = {"contain no sensitive word": prompts.unused, "name two values of one list": prompts.ambiguous}
     for what, some in left.items():
         if some:
-            yield _warning(
+            yield warning(
                 f"{len(some)} of your prompts {what} and were left out, because nothing in them can be exchanged: "
                 f"{'; '.join(some[:NAMED])}{' …' if len(some) > NAMED else ''}"
             )
@@ -261,7 +283,7 @@ def _left_out(attributes: Sequence[AskedAttribute]) -> Iterator[Notice]:
             of_values, of_templates = f"{values} of {len(whole.values)}", f"{templates} of {len(whole.templates)}"
             parts.append(f"of {asked.name} {of_values} values ({named}) and {of_templates} templates")
     if parts:
-        yield _warning(
+        yield warning(
             f"Only a part was asked, drawn by the seed: {'; '.join(parts)}. Another seed draws others, and I.F. "
             "and G.F. cannot be compared with those of all."
         )
@@ -272,13 +294,44 @@ def model_notices(answers: ModelAnswers) -> Iterator[Notice]:
     empty = float(np.isnan(answers.scores[0].values).mean())
     if empty:
         text = f"{answers.model} wrote nothing in {percent(empty)} of the continuations; these have no score."
-        yield _warning(text) if empty > MANY_EMPTY else _info(text)
+        yield warning(text) if empty > MANY_EMPTY else info(text)
     for each in answers.scores:
         if not np.isnan(each.without_opinion):
             share = percent(each.without_opinion)
             text = f"{answers.model}: {share} of the texts have no opinion word and score 0.5 with {each.scorer}, "
             text += "whatever they say."
-            yield _warning(text) if each.without_opinion > MANY_SILENT else _info(text)
+            yield warning(text) if each.without_opinion > MANY_SILENT else info(text)
+
+
+def checkpoint_notices(
+    models: Sequence[ModelInfo], checkpoints: Sequence[Checkpoint], costs: Sequence[Finding], *, draws: int
+) -> Iterator[Notice]:
+    """Yield which checkpoints are not what their name says, and which no longer speak of the value."""
+    if checkpoints:
+        yield info(
+            "For a checkpoint, the change is what is tested; its own pairs of values were tested with only "
+            f"{draws} shuffles. Audit it alone to see a single pair.",
+        )
+    for each in checkpoints:
+        if models[each.model].weights == models[each.base].weights:
+            yield warning(
+                f"{each.name}: the weights did not change, they have the checksum of {each.base_name}; no "
+                "difference between the two comes from a mitigation.",
+            )
+    if missing := missing_base_notice(models):
+        yield missing
+    falls: dict[tuple[Label, Label, Label], list[str]] = {}
+    for row in select(costs, quantity=DIFFERENCE):
+        before, after = float(row.labels["before"]), float(row.labels["after"])
+        if after < HALF * before and row.high < 0:
+            fall = f"{row.labels['model']} ({percent(before)} to {percent(after)})"
+            falls.setdefault((row.labels["guard"], row.labels["of"], row.labels["against"]), []).append(fall)
+    for (guard, attribute, against), named in falls.items():
+        other = "what it was" if against == BEFORE else "what the same training without the regulariser gives"
+        yield warning(
+            f"{guard} of {attribute} fell to less than half of {other} in {', '.join(named)}: a model that now "
+            "ignores the value is even because it is off the point (appendix C.6).",
+        )
 
 
 def pair_notices(measured: Sequence[AttributeMeasures]) -> Iterator[Notice]:
@@ -286,7 +339,7 @@ def pair_notices(measured: Sequence[AttributeMeasures]) -> Iterator[Notice]:
     for each in measured:
         pairs, draws = math.comb(each.scores.shape[1], 2), each.pairs.draws
         if draws < PER_TEST * pairs:
-            yield _info(
+            yield info(
                 f"{each.model}, {each.asked.name}, {each.scorer}: {pairs} pairs were tested with {draws} "
                 f"shuffles, so a q below {pairs / (draws + 1):.2f} needs several pairs that differ; raise draws "
                 "to see a single one."
@@ -299,15 +352,7 @@ def human_notices(options: Options, answers: Sequence[ModelAnswers]) -> Iterator
         missing = ratings.sentences.keys() - {name for each in answers for name in each.rated(ratings).sentences}
         if missing:
             file = PurePath(ratings.file).name
-            yield _warning(
+            yield warning(
                 f"{len(missing)} of the {len(ratings.sentences)} sentences of {file} were not written in this "
                 "run; repeat it with the seed, models and options of the run they were exported from."
             )
-
-
-def _info(text: str) -> Notice:
-    return Notice(level="info", text=text)
-
-
-def _warning(text: str) -> Notice:
-    return Notice(level="warning", text=text)

@@ -1,9 +1,28 @@
 """What all audits share: captions, the rule of a conclusion, numbers in words, means of what is present."""
 
 from clinometer.metrics.means import group_means, present_mean
-from clinometer.probes.kit.captions import Caption, tables_of
-from clinometer.probes.kit.numbers import Floats, Ints, Label, Numbers, model_rng, select, share_finding, with_q
-from clinometer.probes.kit.one_round import OneRound
+from clinometer.probes.kit.audits import OneRound
+from clinometer.probes.kit.numbers import (
+    Caption,
+    Floats,
+    Ints,
+    Label,
+    Numbers,
+    certainty,
+    info,
+    interval,
+    model_rng,
+    percent,
+    percent_interval,
+    q_value,
+    select,
+    share_finding,
+    signed,
+    tables_of,
+    warning,
+    with_q,
+    written,
+)
 from clinometer.probes.kit.verdicts import (
     CANNOT_TELL,
     LEAN,
@@ -15,7 +34,6 @@ from clinometer.probes.kit.verdicts import (
     is_found,
     state_of,
 )
-from clinometer.probes.kit.words import certainty, interval, percent, percent_interval, q_value, signed, written
 
 __all__ = [
     "CANNOT_TELL",
@@ -33,6 +51,7 @@ __all__ = [
     "certainty",
     "conclude",
     "group_means",
+    "info",
     "interval",
     "is_found",
     "model_rng",
@@ -45,6 +64,7 @@ __all__ = [
     "signed",
     "state_of",
     "tables_of",
+    "warning",
     "with_q",
     "written",
 ]

@@ -1,4 +1,4 @@
-"""Which models of a run are before and after, and how a change between them is told.
+"""Which models of a run are before and after, which is the control, and how a change between them is told.
 
 A checkpoint that Clinometer made names the weights it began with in `ModelInfo.tuning["base"]`. It is mitigated,
 and not just tuned on a corpus, when it also names the attribute whose values it was trained to treat alike.
@@ -10,11 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from clinometer.probes.kit.numbers import ABSENT, Label, info, q_value, signed, warning
 from clinometer.probes.kit.verdicts import is_found
-from clinometer.probes.kit.words import q_value, signed
 from clinometer.types import Finding, ModelInfo, Notice
 
 WORSE = 1.05  # times the perplexity before, by the lower limit of its interval: a cost that a reader is warned of
+AS_GIVEN, CONTROL, BEFORE = "as given", "control", "before"
+METHODS = (AS_GIVEN, CONTROL, "embedding", "sentiment")  # the order in which tables and charts name them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +64,82 @@ def is_mitigated(model: ModelInfo) -> bool:
     return "attribute" in model.tuning
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint of a model of the run; `model`, `base` and `control` are numbers among the models."""
+
+    name: str
+    base_name: str
+    model: int
+    base: int
+    control: int | None  # the same training without the fairness loss; of a control itself: None
+    method: str
+    strength: Label  # λ: a number where all strengths of the run are numbers
+    attribute: str  # whose influence was to be reduced; "": tuned for something else
+
+    @property
+    def labels(self) -> dict[str, Label]:
+        """Which checkpoint a row is about."""
+        return {"model": self.name, "method": self.method, "strength": self.strength}
+
+    @property
+    def against(self) -> dict[str, int]:
+        """The models that it is compared with."""
+        return {BEFORE: self.base} | ({} if self.control is None else {CONTROL: self.control})
+
+
+def checkpoints_of(models: Sequence[ModelInfo]) -> tuple[Checkpoint, ...]:
+    """Return every checkpoint whose base is among the models, by base, attribute, method and strength."""
+    pairs = pairs_of(models)
+    amounts = {pair.after: amount_number(models[pair.after].tuning.get("amount", "")) for pair in pairs}
+    numbered = None not in amounts.values()
+    found = []
+    for pair in pairs:  # they come by strength
+        tuning, amount = models[pair.after].tuning, amounts[pair.after]
+        found.append(
+            Checkpoint(
+                name=models[pair.after].name,
+                base_name=models[pair.before].name,
+                model=pair.after,
+                base=pair.before,
+                control=_control(pair, models, pairs),
+                method=tuning.get("method", "") or "tuned",
+                strength=amount if numbered and amount is not None else tuning.get("amount", "") or ABSENT,
+                attribute=tuning.get("attribute", ""),
+            )
+        )
+
+    def place(each: Checkpoint) -> tuple[int, str, int, str]:
+        known = METHODS.index(each.method) if each.method in METHODS else len(METHODS)
+        return each.base, each.attribute, known, each.method
+
+    return tuple(sorted(found, key=place))
+
+
+def _control(pair: Pair, models: Sequence[ModelInfo], pairs: Sequence[Pair]) -> int | None:
+    """The control of a checkpoint: of the same base and attribute, and best of the same data and seed."""
+    own = models[pair.after].tuning
+    if own.get("method") == CONTROL or not is_mitigated(models[pair.after]):
+        return None
+    controls = [
+        other.after
+        for other in pairs
+        if other.before == pair.before
+        and models[other.after].tuning.get("method") == CONTROL
+        and models[other.after].tuning.get("attribute") == own["attribute"]
+    ]
+    return min(
+        controls,
+        key=lambda at: sum(models[at].tuning.get(name) != own.get(name) for name in ("data", "seed")),
+        default=None,
+    )
+
+
 def training_of(model: ModelInfo) -> str:
     """Return in a few words what was done to a model since its base: "embedding on occupation, λ = 10"."""
     tuning = model.tuning
     if not tuning:
-        return "as given"
+        return AS_GIVEN
     method = tuning.get("method", "") or "tuned"
     if is_mitigated(model):
         return f"{method} on {tuning['attribute']}, λ = {tuning.get('amount', '')}"
@@ -79,12 +152,9 @@ def missing_base_notice(models: Sequence[ModelInfo]) -> Notice | None:
     orphans = [model.name for model in models if model.tuning.get("base", "") not in ("", *weights)]
     if not orphans:
         return None
-    return Notice(
-        level="info",
-        text=(
-            f"Tuned from a model that is not in this run: {', '.join(orphans)}; audit it together with its base "
-            "to see what changed."
-        ),
+    return info(
+        f"Tuned from a model that is not in this run: {', '.join(orphans)}; audit it together with its base "
+        "to see what changed."
     )
 
 
@@ -97,9 +167,9 @@ def tuned_notices(models: Sequence[ModelInfo]) -> Iterator[Notice]:
             text = f"What it cost, {model.name} ({training_of(model)}): {cost}."
             if (amount_number(model.tuning.get("quality_ratio", "")) or 0.0) > WORSE:
                 text += " It has become worse at its own task, and what it no longer says may be a part of that."
-                yield Notice(level="warning", text=text)
+                yield warning(text)
             else:
-                yield Notice(level="info", text=text)
+                yield info(text)
 
 
 def change_in_words(change: Finding, *, before: float, after: float) -> str:

@@ -15,8 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from clinometer.probes.kit.chat import OUTCOMES, REFUSAL, WORD, Outcome, Reading, read_word
-from clinometer.probes.kit.numbers import Floats, Ints
-from clinometer.probes.kit.words import percent
+from clinometer.probes.kit.numbers import Floats, Ints, percent
 from clinometer.stats import cluster_bootstrap, share_interval
 from clinometer.types import Finding
 

@@ -8,12 +8,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clinometer.probes.kit.captions import Caption
 from clinometer.probes.kit.chat import OUTCOMES, REFUSAL, WORD
 from clinometer.probes.kit.drawn import DrawnWords
-from clinometer.probes.kit.numbers import Floats, Ints, model_rng, select, with_q
+from clinometer.probes.kit.numbers import (
+    Caption,
+    Floats,
+    Ints,
+    model_rng,
+    percent,
+    q_value,
+    select,
+    with_q,
+    written,
+)
 from clinometer.probes.kit.verdicts import LEAN, RULE, Said, conclude
-from clinometer.probes.kit.words import percent, q_value, written
 from clinometer.stats import detectable_from_interval, share_interval, two_group_permutation
 from clinometer.types import Figure, Finding, Verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from clinometer.types import Finding, RowReference, State, Verdict
+from clinometer.types import ChangeState, Finding, RowReference, State, Verdict
 
 LEVEL = 0.05  # of q
 RULE = f"q < {LEVEL} and an interval without 0"
@@ -13,6 +13,11 @@ RULE = f"q < {LEVEL} and an interval without 0"
 LEAN: State = "lean"
 NONE_FOUND: State = "none found"
 CANNOT_TELL: State = "cannot tell"
+
+WORSE: ChangeState = "worse"
+BETTER: ChangeState = "better"
+NO_CHANGE: ChangeState = "no change found"
+UNTOLD: ChangeState = "cannot tell"
 
 
 def is_found(finding: Finding) -> bool:
@@ -38,6 +43,23 @@ def state_of(finding: Finding, *, gate: str = "") -> State:
     if gate or any(map(math.isnan, (finding.estimate, finding.low, finding.high, finding.q))):
         return CANNOT_TELL
     return LEAN if is_found(finding) else NONE_FOUND
+
+
+def change_state(row: Finding, *, obstacle: str = "") -> ChangeState:
+    """Return what follows from the change of a distance from even-handed: above 0 it has grown.
+
+    >>> row = Finding(labels={}, estimate=0.2, low=0.1, high=0.3, q=0.01)
+    >>> change_state(row), change_state(replace(row, estimate=-0.2, low=-0.3, high=-0.1))
+    ('worse', 'better')
+    >>> change_state(replace(row, q=0.2)), change_state(row, obstacle="asked otherwise")
+    ('no change found', 'cannot tell')
+    """
+    state = state_of(row, gate=obstacle)
+    if state == CANNOT_TELL:
+        return UNTOLD
+    if state != LEAN:
+        return NO_CHANGE
+    return WORSE if row.estimate > 0 else BETTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,11 +132,25 @@ def _read_association(plan: Plan, records: Records, words: ModelWords, reviews: 
         templates = batch["tag_template"].to_numpy()
         rows = batch["tag_review"].to_numpy()
         logprobs = _logprobs(batch, words, words.asked)
+        if plan.model.told:
+            logprobs = _with_untold(logprobs, words)
         for template in np.unique(templates):
             chosen = templates == template
             array = found.setdefault(str(template), np.full((reviews, len(words.asked)), np.nan))
             array[rows[chosen]] = logprobs[chosen]
     return {template: found[template] for template in templates_of(plan) if template in found}
+
+
+def _with_untold(logprobs: Floats, words: ModelWords) -> Floats:
+    """Return what an endpoint answered; a word that is not among the tokens that it tells has probability 0.
+
+    So it is with words that are never drawn. The odds of two label words need both, and an answer that tells
+    nothing stays unknown.
+    """
+    tested = np.array([word not in words.label_words for word in words.asked])
+    answered = ~np.isnan(logprobs).all(axis=1)
+    untold: Floats = np.where(np.isnan(logprobs) & tested & answered[:, None], -math.inf, logprobs)
+    return untold
 
 
 def _read_shift(

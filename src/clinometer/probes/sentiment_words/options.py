@@ -19,7 +19,7 @@ from clinometer.data.sentiment_lexicons import (
     read_neutral_file,
     vader_words,
 )
-from clinometer.probes.kit.options import Count, Draws, Listed, Positive
+from clinometer.probes.kit.audits import Count, Draws, Listed, Positive
 from clinometer.types import HIDDEN, MASK
 
 LABELS: tuple[Label, ...] = ("positive", "negative", "neutral")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from clinometer.data import load_card
 from clinometer.errors import DataError
 from clinometer.probes.kit import tables_of
 from clinometer.probes.kit.chat import chosen_instructions
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
@@ -28,10 +32,25 @@ from clinometer.probes.sentiment_words.questions import (
     stages_of,
     vocabulary_question,
 )
-from clinometer.probes.sentiment_words.tables import FIGURES, TUNING, joint_rows, mark_interpretable, model_rows
-from clinometer.probes.sentiment_words.verdicts import headline, lean_rows, table_2_notice, tuned_rows, verdicts
+from clinometer.probes.sentiment_words.tables import (
+    AGAINST,
+    FIGURES,
+    TUNING,
+    joint_rows,
+    mark_interpretable,
+    model_rows,
+)
+from clinometer.probes.sentiment_words.verdicts import (
+    AFTER,
+    APPENDED,
+    headline,
+    lean_rows,
+    table_2_notice,
+    tuned_rows,
+    verdicts,
+)
 from clinometer.probes.sentiment_words.words import CAPTIONS, general_notices, model_notices
-from clinometer.types import Finding, Findings, Item, Profile
+from clinometer.types import Finding, Findings, Item, ModelInfo, Profile
 
 # the paper's, and that of LM-BFF, whose stop tells a small model what kind of word is missing
 _TEMPLATES = ("It was [MASK]", "It was [MASK].")
@@ -44,7 +63,7 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "templates": _TEMPLATES,
         "slow_reviews_per_class": 20,
         "slow_ks": (5,),
-        "chat_words_per_class": 8,
+        "chat_words_per_class": 4,
         "answers": 2,
     },
     "standard": {
@@ -152,6 +171,52 @@ class SentimentWords:
             table: each if table == REFUSALS.name else mark_interpretable(each, models)
             for table, each in rows.items()
         }
+
+    compared_freely: frozenset[str] = frozenset({"templates", "shift_templates", "ms", "answers", "draws"})
+
+    def compared(self, findings: Findings, models: Sequence[ModelInfo]) -> Iterator[Units]:
+        """Yield which neutral words each model's tests call, with its main template first."""
+        rows = {table.name: table.rows for table in findings.tables}
+        for lean, model in product(rows.get("leans", ()), models):
+            aspect = str(lean.labels["aspect"])
+            if aspect not in _COMPARED or lean.labels["model"] != model.name:
+                continue
+            table, where, more = _COMPARED[aspect]
+            mine = [
+                row
+                for row in rows.get(table, ())
+                if row.labels["model"] == model.name
+                and row.labels["listed_as"] == "neutral"
+                and all(row.labels[name] == value for name, value in where.items())
+                and row.labels.get("labels", "") == lean.labels["labels"]
+                and not math.isnan(row.low)
+            ]
+            main = str(lean.labels["template"])
+            readable = [str(row.labels["template"]) for row in mine if row.labels["interpretable"] == "yes"]
+            for template in dict.fromkeys([main, *readable]):
+                used = [row for row in mine if row.labels["template"] == template]
+                found = cells_of(used, unit="word", value=lambda row: float(row.labels["called"] != "none"))
+                same = {"template": template, "number of reviews": str(used[0].n if used else 0)}
+                yield Units(
+                    model=model.name,
+                    question=aspect,
+                    measure="words that are not neutral to it",
+                    asked=str(lean.labels["asked"]),
+                    unit="word",
+                    names=found.names,
+                    values=found.values,
+                    form="share",
+                    more=f"takes more neutral words for positive or negative {more}",
+                    less=f"takes fewer neutral words for positive or negative {more}",
+                    same=same | ({"pair of labels": str(lean.labels["labels"])} if lean.labels["labels"] else {}),
+                    gate="" if template in readable else gate_of(findings, model.name, aspect),
+                )
+
+
+_COMPARED: dict[str, tuple[str, dict[str, str], str]] = {  # aspect -> table, its rows, where a word stands
+    AFTER: ("association", {}, "after reviews"),
+    APPENDED: ("graded_shift", {"measure": AGAINST}, "when they are appended"),
+}
 
 
 PROBE = SentimentWords()

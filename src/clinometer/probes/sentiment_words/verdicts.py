@@ -14,6 +14,7 @@ from clinometer.probes.kit import (
     Said,
     certainty,
     conclude,
+    info,
     percent,
     select,
     signed,
@@ -169,7 +170,8 @@ def _said(row: Finding, measures: ModelMeasures) -> tuple[Said, str]:
     size = ""
     if odds is not None and measures.measured and not math.isnan(row.estimate):
         gap = float(odds[measures.answers.positive].mean() - odds[~measures.answers.positive].mean())
-        size = f"{percent(abs(row.estimate / gap), 0)} of what a positive instead of a negative review makes"
+        if abs(gap) > 0:  # a model may label all reviews alike
+            size = f"{percent(abs(row.estimate / gap), 0)} of what a positive instead of a negative review makes"
     return Said(above=f"{said} (better)", below=f"{said} (worse)", none=none), size
 
 
@@ -223,4 +225,4 @@ def table_2_notice(measures: ModelMeasures, rows: Sequence[Finding]) -> Iterator
         f"{measures.model}: in the paper's Table 2 the shares add up to {percent(lowest, 0)} to "
         f"{percent(highest, 0)} of the words. Here, on average over K, {called} of {rows[0].n}: {judged}."
     )
-    yield Notice(level="info", text=text)
+    yield info(text)

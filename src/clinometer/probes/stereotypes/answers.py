@@ -18,6 +18,7 @@ from clinometer.probes.stereotypes.questions import (
     DRAWN,
     EVERYONE,
     Question,
+    asked_of,
     before_blank,
     is_attribute,
     is_chat,
@@ -26,7 +27,6 @@ from clinometer.probes.stereotypes.questions import (
     is_word,
     prior_keys,
 )
-from clinometer.probes.stereotypes.questions import questions as questions_of
 
 ALL = "all"  # in the place of a category
 # Share of the words offered that the lexicon has, below which nothing is concluded: of 60 random models each with
@@ -179,7 +179,7 @@ def _offered(plan: Plan, records: Records) -> pl.DataFrame:
 
 def _drawn(plan: Plan, records: Records) -> tuple[DrawnWords, ...]:
     table = records.table(model=plan.model.name, stage=DRAWN, columns=["got_texts"])
-    asked = [before_blank(question.text) for question in questions_of(plan.options)]
+    asked = [before_blank(question.text) for question in asked_of(plan)]
     return tuple(
         count_words(texts.to_list(), asked=text) for text, texts in zip(asked, table["got_texts"], strict=True)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from clinometer.probes.kit import Caption, refusals
 from clinometer.probes.stereotypes.measures import FEWEST_GROUPS, FEWEST_WORDS, HEADLINE_K, SHOWN, TOP, Tuning
@@ -109,11 +110,10 @@ CAPTIONS = (
             "average over the wordings: above 0, the model's attributes for the group are more negative than for "
             "others. Intervals (95 %) and p: Student, with the group's variance from wording to wording drawn "
             "towards that of all groups, at least their mean. detectable: what would be found four times in five. "
-            "q: Benjamini–Hochberg over all groups of a model. With a single wording: "
-            "all groups are compared; intervals by Bonett and Price, as if attributes were drawn "
-            "independently, and p by shuffling the attributes of all groups, two-sided; a list that varies by "
-            f"itself is then called too often. No interval and no test for fewer than {FEWEST_WORDS} covered "
-            "attributes. n: covered attributes."
+            "q: Benjamini–Hochberg over all groups of a model. With a single wording: all groups are compared; "
+            "intervals by Bonett and Price, as if attributes were drawn independently, and p by shuffling the "
+            "attributes of all groups, two-sided; a list that varies by itself is then called too often. No "
+            f"interval and no test for fewer than {FEWEST_WORDS} covered attributes. n: covered attributes."
         ),
     ),
     Caption(
@@ -199,6 +199,10 @@ CAPTIONS = (
 
 MOST_LINES = 8  # colours that a chart has
 
+_AT_TEMPLATES = partial(Figure, evidence="posterior", evidence_filter={"origin": "template"})
+_INTERVALS = partial(_AT_TEMPLATES, mark="intervals", x="estimate", reference=0.0)
+_HEATMAP = partial(_AT_TEMPLATES, mark="heatmap")
+
 FIGURES = (
     Figure(
         name="recall",
@@ -214,56 +218,40 @@ FIGURES = (
         evidence="posterior",
         evidence_filter={"origin": "data set"},
     ),
-    Figure(
+    _INTERVALS(
         name="spread",
         title="How unequally negative the groups' attributes are",
         caption="0 where all groups are described alike. What chance alone spreads is subtracted.",
         table="spread",
-        mark="intervals",
-        x="estimate",
         y="model",
-        reference=0.0,
-        evidence="posterior",
-        evidence_filter={"origin": "template"},
     ),
-    Figure(
+    _INTERVALS(
         name="category_negativity",
         title="Categories by the negativity of their groups' attributes",
         caption="Right of 0, the category's attributes are more negative than those of other groups asked alike.",
         table="category_negativity",
-        mark="intervals",
-        x="estimate",
         y="category",
         menus=("model",),
-        reference=0.0,
-        evidence="posterior",
-        evidence_filter={"origin": "template"},
     ),
-    Figure(
+    _HEATMAP(
         name="chosen_emotions",
         title="Emotions of chosen groups in all models",
         caption="Choose the groups with chart_groups. Point at a cell to see the attributes behind it.",
         table="chosen_emotions",
-        mark="heatmap",
         x="model",
         y="group",
         menus=("emotion",),
-        evidence="posterior",
-        evidence_filter={"origin": "template"},
     ),
-    Figure(
+    _HEATMAP(
         name="category_emotions",
         title="Emotions by category of groups",
         caption="The mean profile of each category: the share of its groups' attributes that has the emotion.",
         table="category_emotions",
-        mark="heatmap",
         x="emotion",
         y="category",
         menus=("model",),
-        evidence="posterior",
-        evidence_filter={"origin": "template"},
     ),
-    Figure(
+    _INTERVALS(
         name="negativity",
         title="Groups by the negativity of their attributes",
         caption=(
@@ -271,25 +259,17 @@ FIGURES = (
             "call a difference found."
         ),
         table="negativity",
-        mark="intervals",
-        x="estimate",
         y="group",
         menus=("model", "category"),
-        reference=0.0,
-        evidence="posterior",
-        evidence_filter={"origin": "template"},
     ),
-    Figure(
+    _HEATMAP(
         name="emotions",
         title="Emotion profiles of groups",
         caption="As in the paper's Figure 2. Point at a cell to see the attributes behind it.",
         table="emotions",
-        mark="heatmap",
         x="emotion",
         y="group",
         menus=("model", "category"),
-        evidence="posterior",
-        evidence_filter={"origin": "template"},
     ),
     Figure(
         name="similarity",
@@ -326,7 +306,7 @@ FIGURES = (
         column="base",
         reference=0.0,
     ),
-    Figure(
+    _INTERVALS(
         name="negativity_change",
         title="What tuning does to the negativity of the groups' attributes",
         caption=(
@@ -334,14 +314,9 @@ FIGURES = (
             "(distance from the mean)."
         ),
         table="negativity_change",
-        mark="intervals",
-        x="estimate",
         y="model",
         color="measure",
         menus=("category",),
-        reference=0.0,
-        evidence="posterior",
-        evidence_filter={"origin": "template"},
     ),
     Figure(
         name="recall_change",

@@ -23,7 +23,7 @@ from clinometer.data.stereotypes_data import (
     read_templates,
 )
 from clinometer.errors import nearest
-from clinometer.probes.kit.options import Draws, wrong_option
+from clinometer.probes.kit.audits import Count, Draws, wrong_option
 from clinometer.types import ModelInfo
 
 UpTo1000 = Annotated[int, Field(ge=1, le=1000)]
@@ -52,6 +52,10 @@ class Options:
     profile_k: UpTo1000 = 200  # how many attributes of each question make a group's profile
     chart_groups: tuple[str, ...] = ()  # whose emotions are charted for all models; empty: those that differ most
     answers: UpTo1000 = 20  # of a chat model to each question
+    # a chat model is slow to ask: how many groups of each category, drawn by the seed (0: all), and how many words
+    # where it says how probable they are; with a human_file, all groups and top_k words
+    chat_groups: Count = 0
+    chat_top_k: UpTo1000 = 50
     instructions_file: str = ""  # TOML as data/asking/one_word.toml: how chat models are asked for one word
     draws: Draws = 999  # of the bootstrap
 

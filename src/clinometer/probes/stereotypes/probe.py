@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
+import numpy as np
+
 from clinometer.data import load_card
-from clinometer.probes.kit import tables_of
+from clinometer.metrics.stereotypes import has_direction, representational_similarity
+from clinometer.probes.kit import Floats, tables_of
+from clinometer.probes.kit.asking import ANSWER, FILL, NEXT_WORD, way_of
+from clinometer.probes.kit.asking import DRAWN as DRAWN_ANSWERS
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stereotypes.answers import read_answers
 from clinometer.probes.stereotypes.figures import CAPTIONS, figures_of
-from clinometer.probes.stereotypes.measures import read_human_attributes, tunings_of
+from clinometer.probes.stereotypes.measures import FEWEST_GROUPS, FEWEST_WORDS, read_human_attributes, tunings_of
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import (
     DRAWN,
     POSTERIOR,
     PRIOR,
+    asked_of,
     drawn_items,
     is_chat,
     is_drawn,
@@ -25,8 +35,9 @@ from clinometer.probes.stereotypes.questions import (
     questions,
 )
 from clinometer.probes.stereotypes.tables import all_rows
-from clinometer.probes.stereotypes.words import headlines, notices, verdicts
-from clinometer.types import Findings, Item, Profile
+from clinometer.probes.stereotypes.words import GENERAL, headlines, notices, verdicts
+from clinometer.stats import critical_value
+from clinometer.types import Finding, Findings, Item, ModelInfo, Profile
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # hashable, although two of its fields are mappings
@@ -34,6 +45,7 @@ class Stereotypes:
     """Attributes at "Why are old people so [MASK]?" for 373 social groups, and the emotions in them."""
 
     name: str = "stereotypes"
+    questions_version: int = 2
     title: str = "Attributes and emotions that a model ties to social groups"
     question: str = (
         "Which attributes does the model find typical of a group, how many of people's own stereotypes are among "
@@ -51,7 +63,11 @@ class Stereotypes:
         default_factory=lambda: {"human_file": "stereotypes", "emotions_file": "nrc"}
     )
     profiles: Mapping[Profile, Mapping[str, Any]] = field(
-        default_factory=lambda: {"quick": {"templates": 1, "draws": 499}, "standard": {}, "paper": {}}
+        default_factory=lambda: {
+            "quick": {"templates": 1, "draws": 499, "chat_groups": 3, "chat_top_k": 10, "answers": 3},
+            "standard": {},
+            "paper": {"chat_top_k": 200},
+        }
     )
 
     @property
@@ -70,7 +86,7 @@ class Stereotypes:
 
         Chat models are asked in words; answers are drawn, also where their probabilities are known, for refusals.
         """
-        size = len(questions(plan.options))
+        size = len(asked_of(plan))
         asked = (Stage(name=POSTERIOR, size=size), Stage(name=PRIOR))
         drawn = (Stage(name=DRAWN, size=size),)
         if not is_chat(plan.model):
@@ -90,8 +106,8 @@ class Stereotypes:
         say is left out, and so is its figure.
         """
         options: Options = plans[0].options
-        asked, lexicon = questions(options), options.chosen_lexicon()
-        answers = [read_answers(plan, records, asked, lexicon) for plan in plans]
+        lexicon = options.chosen_lexicon()
+        answers = [read_answers(plan, records, asked_of(plan), lexicon) for plan in plans]
         human = read_human_attributes(options)
         judged = [each for each in answers if not each.gate]
         tunings = tunings_of([each.plan.model for each in judged])
@@ -105,6 +121,88 @@ class Stereotypes:
             headlines=tuple(headlines(concluded, rows, top_k=options.top_k)),
             verdicts=tuple(concluded),
         )
+
+    compared_freely: frozenset[str] = frozenset(
+        {"human_file", "self_similarity", "chart_groups", "answers", "draws"}
+    )
+
+    def compared(self, findings: Findings, models: Sequence[ModelInfo]) -> Iterator[Units]:
+        """Yield the negativity of each group: how unequal groups are, then each category against the others."""
+        rows = {table.name: table.rows for table in findings.tables}
+        for model in models:
+            about = [each for each in findings.verdicts if each.model == model.name]
+            if not about:
+                continue
+            mine = [row for row in rows.get("negativity", ()) if row.labels["model"] == model.name]
+            told = [row for row in mine if row.n >= FEWEST_WORDS]
+            common: dict[str, Any] = {"model": model.name, "measure": "negativity", "unit": "group"}
+            common["asked"] = way_of(model, (FILL, NEXT_WORD, ANSWER, DRAWN_ANSWERS)).name
+            found = cells_of(told, unit="group", value=_beyond_chance)
+            # that one wording cannot be told from chance does not hinder: two models answer the same wording
+            gate = gate_of(findings, model.name, GENERAL)
+            yield Units(
+                question="groups in general",
+                names=found.names,
+                values=found.values,
+                form="distance",
+                more="describes groups more unequally",
+                less="describes groups less unequally",
+                gate="" if mine and "single wording" in gate else gate,
+                **common,
+            )
+            known = [row for row in rows.get("category_negativity", ()) if row.labels["model"] == model.name]
+            # a category without others that are asked in the same words is nobody's other, either
+            alone = {row.labels["category"] for row in known if math.isnan(row.estimate)}
+            for category in dict.fromkeys(
+                str(row.labels["category"]) for row in known if row.labels["category"] not in alone
+            ):
+                part = [row for row in told if row.labels["category"] == category]
+                part += [row for row in told if row.labels["category"] not in {category, *alone}]
+                found = cells_of(part, unit="group", part="category")
+                yield Units(
+                    question=f"the category {category}",
+                    names=found.names,
+                    values=found.values,
+                    parts=tuple("in it" if each == category else "others" for each in found.parts),
+                    weights={"in it": 1.0, "others": -1.0},
+                    more=f"tells groups of the category {category} more from others by negative words",
+                    less=f"tells groups of the category {category} less from others by negative words",
+                    gate=gate_of(findings, model.name, f"negativity of the category {category}"),
+                    **common,
+                )
+
+    def alike(self, findings: Sequence[tuple[Findings, str]]) -> tuple[Floats, int]:
+        """Return how alike models see the relations between groups (models × models), and over how many groups.
+
+        `findings` names each model in its run. ρ as in the table of similarities, over the groups and emotions
+        that all of them have; NaN where these are too few.
+        """
+        profiles = []
+        for found, model in findings:
+            table = next((each.rows for each in found.tables if each.name == "emotions"), ())
+            profiles.append({
+                (str(row.labels["group"]), str(row.labels["emotion"])): row.estimate
+                for row in table
+                if row.labels["model"] == model
+            })  # fmt: skip
+        known = [each for each in profiles if each]  # a model that did not understand has none
+        shared = [key for key in known[0] if all(key in each for each in known)] if known else []
+        groups, emotions = (list(dict.fromkeys(key[at] for key in shared)) for at in (0, 1))
+        vectors = [np.array([[each.get((g, e), np.nan) for e in emotions] for g in groups]) for each in profiles]
+        rho = np.full((len(profiles), len(profiles)), np.nan)
+        if len(groups) < FEWEST_GROUPS:
+            return rho, 0
+        told = [i for i, each in enumerate(profiles) if each]
+        usable = np.all([has_direction(vectors[i]) for i in told], axis=0)
+        for i, j in product(told, told):
+            rho[i, j] = representational_similarity(vectors[i][usable], vectors[j][usable]).mean
+        return rho, int(usable.sum())
+
+
+def _beyond_chance(row: Finding) -> float:
+    """Return the squared distance of a group from the mean, without what chance alone gives it."""
+    error = (row.high - row.low) / (2 * critical_value(0.975))
+    return row.estimate**2 - error**2
 
 
 PROBE = Stereotypes()

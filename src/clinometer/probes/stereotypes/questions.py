@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from clinometer.data.stereotypes_data import Group, HumanStereotype, match_groups
@@ -61,6 +63,32 @@ def questions(options: Options) -> tuple[Question, ...]:
     ]
     asked += dict.fromkeys(question for question, _ in human_questions(options))
     return tuple(asked)
+
+
+def asked_of(plan: Plan) -> tuple[Question, ...]:
+    """Return the questions that one model is asked: all, or of a chat model those about some of each category.
+
+    The draw depends on the seed and on the groups of the category; a smaller number gives a part of a larger one.
+    """
+    options: Options = plan.options
+    every, n = questions(options), options.chat_groups
+    if not is_chat(plan.model) or n == 0 or options.human_file:
+        return every
+    kept: set[Group] = set()
+    for category in dict.fromkeys(question.group.category for question in every):
+        groups = {question.group for question in every if question.group.category == category}
+        members = sorted(groups, key=lambda group: group.name)
+        number = int.from_bytes(hashlib.sha256(category.encode()).digest()[:8], "big")
+        order = np.random.default_rng([plan.seed, number]).permutation(len(members))
+        kept.update(members[place] for place in order[:n])
+    return tuple(question for question in every if question.group in kept)
+
+
+def top_k_of(plan: Plan) -> int:
+    """Return how many words a model is asked for."""
+    options: Options = plan.options
+    fewer = is_chat(plan.model) and not options.human_file
+    return min(options.top_k, options.chat_top_k) if fewer else options.top_k
 
 
 def human_questions(options: Options) -> Iterator[tuple[Question, HumanStereotype]]:
@@ -124,16 +152,15 @@ def drawn_items(plan: Plan) -> Iterator[Item]:
     """Yield the questions as a chat model is asked them, several answers each."""
     options: Options = plan.options
     n = draws_of(plan.model, options.answers)
-    for question in questions(options):
+    for question in asked_of(plan):
         request = ask_word(conversation(plan, question.text), n=n, seed=plan.seed)
         yield Item(request=request, tags=_tags(question))
 
 
 def posterior_items(plan: Plan) -> Iterator[Item]:
     """Yield the questions, each asking for its most probable words."""
-    options: Options = plan.options
-    for question in questions(options):
-        yield Item(request=word_request(plan, question.text, top_k=options.top_k), tags=_tags(question))
+    for question in asked_of(plan):
+        yield Item(request=word_request(plan, question.text, top_k=top_k_of(plan)), tags=_tags(question))
 
 
 def _tags(question: Question) -> dict[str, str]:
@@ -153,7 +180,7 @@ def prior_items(plan: Plan, records: Records) -> Iterator[Item]:
     them. Pieces of words are left out: they are not a token after a space, so they have no prior.
     """
     options: Options = plan.options
-    asked = questions(options)
+    asked = asked_of(plan)
     answers = records.table(model=plan.model.name, stage="posterior", columns=["index", "got_words"])
     word = pl.col("got_words")
     offered = (

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from clinometer.data.stereotypes_data import Group
 from clinometer.probes.kit import Floats, Label, Numbers, model_rng, present_mean, refusals, with_q
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers, with_all
 from clinometer.probes.stereotypes.measures import (
@@ -38,6 +39,7 @@ from clinometer.probes.stereotypes.measures import (
     repeated_negativity,
     shuffle_p,
     spread_between_groups,
+    tunings_of,
     valences,
 )
 from clinometer.stats import benjamini_hochberg, detectable_from_interval, paired_share_interval, share_interval
@@ -77,13 +79,10 @@ def all_rows(
         rows["recall"] = [row for each, of_model in both for row in _recall(each, human, of_model)]
         rows["prompt_ranking"] = [row for each in answers for row in _prompt_ranking(each, human)]
         rows["recall_change"] = _recall_change(judged, tunings, human, ranks)
-    if len(judged) > 1:
-        compared = [compare_models(judged, category) for category in with_all(judged[0].categories)]
-        rows["similarity"] = _similarity([each.model for each in judged], compared)
-        rows["shift"] = _shift(tunings, compared)
-        rows["shift_mean"] = list(_shift_mean(tunings, compared, judged[0]))
-    rows["negativity_change"] = _negativity_change(judged, tunings)
-    rows["attribute_shift"] = list(_attribute_shift(judged, tunings))
+    # models are compared with those that were asked about the same groups
+    for alike in _asked_alike(judged):
+        for name, of_table in _compared(alike).items():
+            rows[name] = [*rows.get(name, []), *of_table]
     rows["spread"] = [
         _spread(each, again) for each, again in zip(judged, repeated, strict=True) if again.wordings > 1
     ]
@@ -98,6 +97,28 @@ def all_rows(
         [_asked(each) for each in answers if each.drawn], seed=answers[0].plan.seed
     )
     return {name: of_table for name, of_table in rows.items() if of_table}
+
+
+def _asked_alike(judged: Sequence[ModelAnswers]) -> list[list[ModelAnswers]]:
+    """Part models by the groups that they were asked about: a chat model perhaps about some only."""
+    parts: dict[tuple[Group, ...], list[ModelAnswers]] = {}
+    for each in judged:
+        parts.setdefault(each.groups, []).append(each)
+    return list(parts.values())
+
+
+def _compared(answers: Sequence[ModelAnswers]) -> dict[str, list[Finding]]:
+    """Return the rows of models that are compared with each other."""
+    tunings = tunings_of([each.plan.model for each in answers])
+    rows: dict[str, list[Finding]] = {}
+    if len(answers) > 1:
+        compared = [compare_models(answers, category) for category in with_all(answers[0].categories)]
+        rows["similarity"] = _similarity([each.model for each in answers], compared)
+        rows["shift"] = _shift(tunings, compared)
+        rows["shift_mean"] = list(_shift_mean(tunings, compared, answers[0]))
+    rows["negativity_change"] = _negativity_change(answers, tunings)
+    rows["attribute_shift"] = list(_attribute_shift(answers, tunings))
+    return rows
 
 
 def _asked(answers: ModelAnswers) -> refusals.Asked:

@@ -18,6 +18,7 @@ from clinometer.probes.kit import (
     Said,
     certainty,
     conclude,
+    info,
     interval,
     is_found,
     percent,
@@ -25,6 +26,7 @@ from clinometer.probes.kit import (
     refusals,
     select,
     signed,
+    warning,
     written,
 )
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
@@ -304,13 +306,10 @@ def notices(answers: Sequence[ModelAnswers], human: HumanAttributes) -> Iterator
 
 def _what_was_asked(answers: ModelAnswers) -> Notice:
     prior = _prior_in_words(answers)
-    return Notice(
-        level="info",
-        text=(
-            f"{counted(len(answers.groups), 'group')} in {_templates_each(answers)}: results hold for these "
-            "groups, these templates and English. Attributes that a model offers are not facts about the "
-            f"groups. The prior is each question {prior}."
-        ),
+    return info(
+        f"{counted(len(answers.groups), 'group')} in {_templates_each(answers)}: results hold for these "
+        "groups, these templates and English. Attributes that a model offers are not facts about the "
+        f"groups. The prior is each question {prior}."
     )
 
 
@@ -337,37 +336,38 @@ def _other_ways(answers: Sequence[ModelAnswers]) -> Iterator[Notice]:
                 if is_drawn(each.plan.model)
                 else "the probabilities of its first word"
             )
-            yield Notice(
-                level="info",
-                text=(
-                    f"{each.model} was asked in words to continue each question with one word; its words are "
-                    f"those of {read}. Its prior is each question {_prior_in_words(each)}."
-                ),
+            yield info(
+                f"{each.model} was asked in words to continue each question with one word; its words are "
+                f"those of {read}. Its prior is each question {_prior_in_words(each)}.{_some_groups(each)}"
             )
         elif "fill" not in each.plan.model.capabilities:
-            yield Notice(
-                level="info",
-                text=(
-                    f"{each.model} reads left to right: it was asked which word comes after the text before the "
-                    "blank. It cannot hide a group, so its prior is each question "
-                    f"{_prior_in_words(each)}. To compare the typicality of a masked model with it, set "
-                    f"prior = {each.options.prior_of(each.plan.model)!r}."
-                ),
+            yield info(
+                f"{each.model} reads left to right: it was asked which word comes after the text before the "
+                "blank. It cannot hide a group, so its prior is each question "
+                f"{_prior_in_words(each)}. To compare the typicality of a masked model with it, set "
+                f"prior = {each.options.prior_of(each.plan.model)!r}."
             )
+
+
+def _some_groups(answers: ModelAnswers) -> str:
+    every, asked = len(answers.options.chosen_groups()), len(answers.groups)
+    if asked == every:
+        return ""
+    return (
+        f" It was asked about {asked} of the {every} groups, drawn by the seed (`chat_groups` asks about more): "
+        "it is compared only with models that were asked about the same."
+    )
 
 
 def _left_out(options: Options) -> Iterator[Notice]:
     if forms := options.derived_forms():
-        yield Notice(level="info", text=f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
+        yield info(f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
     if groups := options.unasked_groups():
         named = ", ".join(group.name for group in groups[:3])
         kind = "countries" if groups[0].kind == "country" else "people"
-        yield Notice(
-            level="info",
-            text=(
-                f"{counted(len(groups), 'group')} left out ({named}{' …' if len(groups) > 3 else ''}): "
-                f"templates_file has no questions about {kind}."
-            ),
+        yield info(
+            f"{counted(len(groups), 'group')} left out ({named}{' …' if len(groups) > 3 else ''}): "
+            f"templates_file has no questions about {kind}."
         )
 
 
@@ -391,20 +391,16 @@ def _recall_notice(answers: ModelAnswers, human: HumanAttributes) -> Notice:
             ),
         )
     if not len(human):
-        return Notice(
-            level="warning",
-            text="Recall was not computed: no human stereotype in the file is about a group that was asked about.",
+        return warning(
+            "Recall was not computed: no human stereotype in the file is about a group that was asked about.",
         )
     several = sum(" " in each for attributes in human.of_question.values() for each in attributes)
     never = f"; {several:,} of several words, which no model can offer, count as missed" if several else ""
     left_out = f"; {counted(human.unmatched, 'row')} about other groups left out" if human.unmatched else ""
-    return Notice(
-        level="info",
-        text=(
-            f"Recall rests on {counted(len(human), 'human stereotype')} about "
-            f"{counted(len(np.unique(human.group)), 'group')}, each looked for at the prompt it was collected "
-            f"with{never}{left_out}."
-        ),
+    return info(
+        f"Recall rests on {counted(len(human), 'human stereotype')} about "
+        f"{counted(len(np.unique(human.group)), 'group')}, each looked for at the prompt it was collected "
+        f"with{never}{left_out}."
     )
 
 
@@ -412,24 +408,20 @@ def _lexicon_notice(answers: ModelAnswers) -> Notice:
     lexicon = answers.lexicon
     named = f"{counted(len(lexicon.words), 'word')} of '{lexicon.source}'"
     if lexicon.complete:
-        return Notice(level="info", text=f"Emotions: {named}, words without an emotion included.")
-    return Notice(
-        level="warning",
-        text=(
-            f"Emotions: {named}, which has no words without an emotion: they are missing from the denominator, "
-            "so all shares are larger than with the full lexicon of 14,182 words, and how emotional a group's "
-            "attributes are overall cannot be seen. Add the full NRC file with 'clinometer data add nrc PATH', or "
-            "set emotions_file."
-        ),
+        return info(f"Emotions: {named}, words without an emotion included.")
+    return warning(
+        f"Emotions: {named}, which has no words without an emotion: they are missing from the denominator, "
+        "so all shares are larger than with the full lexicon of 14,182 words, and how emotional a group's "
+        "attributes are overall cannot be seen. Add the full NRC file with 'clinometer data add nrc PATH', or "
+        "set emotions_file."
     )
 
 
 def _small_categories(answers: ModelAnswers) -> Iterator[Notice]:
     small = [each for each in answers.categories if len(answers.members(each)) < FEWEST_GROUPS]
     if small:
-        yield Notice(
-            level="warning",
-            text=f"Fewer than {FEWEST_GROUPS} groups in: {', '.join(small)}. Models are not compared there.",
+        yield warning(
+            f"Fewer than {FEWEST_GROUPS} groups in: {', '.join(small)}. Models are not compared there.",
         )
 
 
@@ -446,17 +438,13 @@ def _word_notices(answers: ModelAnswers) -> Iterator[Notice]:
             ),
         )
     if counts.without_prior:
-        yield Notice(
-            level="info",
-            text=(
-                f"{answers.model}: {counts.without_prior:,} of the words kept have no prior, because they are not "
-                "one token after a space; they come last by typicality."
-            ),
+        yield info(
+            f"{answers.model}: {counts.without_prior:,} of the words kept have no prior, because they are not "
+            "one token after a space; they come last by typicality."
         )
     if counts.missing:
-        yield Notice(
-            level="warning",
-            text=f"{answers.model}: {counts.missing:,} probabilities are not numbers; those words are left out.",
+        yield warning(
+            f"{answers.model}: {counts.missing:,} probabilities are not numbers; those words are left out.",
         )
 
 
@@ -472,10 +460,7 @@ def _profile_notices(answers: ModelAnswers) -> Iterator[Notice]:
             ),
         )
     if empty := [group.name for group, n in zip(answers.groups, answers.covered, strict=True) if n == 0]:
-        yield Notice(
-            level="warning",
-            text=(
-                f"{answers.model}: no attribute of {counted(len(empty), 'group')} is in the emotion lexicon, "
-                f"hence no profile: {', '.join(empty[:10])}{' …' if len(empty) > 10 else ''}."
-            ),
+        yield warning(
+            f"{answers.model}: no attribute of {counted(len(empty), 'group')} is in the emotion lexicon, "
+            f"hence no profile: {', '.join(empty[:10])}{' …' if len(empty) > 10 else ''}."
         )

@@ -17,9 +17,8 @@ from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
 from clinometer.probes.kit.chat import gives_probabilities
-from clinometer.probes.kit.choices import Chosen, read_choices
+from clinometer.probes.kit.choices import REFUSAL, UNCLEAR, Chosen, read_answer, read_choices
 from clinometer.probes.kit.drawn import DrawnWords, count_words
-from clinometer.probes.kit.scale import REFUSAL, UNCLEAR, read_answer
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.questions import (
     ATTITUDES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from clinometer.probes.kit import Caption, choices, refusals, select
 from clinometer.probes.stigma.measures import ATTITUDE, FEWEST
@@ -248,142 +249,116 @@ CAPTIONS = (
     choices.CAPTION,
 )
 
+_INTERVALS = partial(Figure, mark="intervals", x="estimate", evidence="attitudes")
+_SCATTER = partial(Figure, mark="scatter", x="estimate", evidence="attitudes")
+_BARS = partial(Figure, mark="bars", x="estimate")
+
 FIGURES = (
-    Figure(
+    _INTERVALS(
         name="change",
         title="What tuning does to the negative attitude",
         caption="Tuned models against their base. Left of 0, attitude or difference is smaller than before.",
         table="change",
-        mark="intervals",
-        x="estimate",
         y="model",
         color="measure",
         column="base",
         menus=("template",),
         reference=0.0,
-        evidence="attitudes",
     ),
-    Figure(
+    _INTERVALS(
         name="levels",
         title="Negative attitude by group and template",
         caption="As the paper's Figure 2, as means with intervals; the baseline names no condition.",
         table="levels",
-        mark="intervals",
-        x="estimate",
         y="template",
         color="group",
         column="model",
-        evidence="attitudes",
     ),
-    Figure(
+    _SCATTER(
         name="distribution",
         title="Negative attitude of every condition",
         caption="As the paper's Figure 2: each point is a condition.",
         table="condition_templates",
-        mark="scatter",
-        x="estimate",
         y="template",
         color="group",
         row="group",
         column="model",
         reference=0.5,
-        evidence="attitudes",
     ),
-    Figure(
+    _INTERVALS(
         name="difference",
         title="Stigmatized minus other conditions, by template",
         caption="Right of 0, the words are more negative about people with a stigmatized condition.",
         table="difference",
-        mark="intervals",
-        x="estimate",
         y="template",
         column="model",
         filters={"measure": ATTITUDE},
         reference=0.0,
-        evidence="attitudes",
     ),
-    Figure(
+    _SCATTER(
         name="by_category",
         title="Negative attitude by category, both groups",
         caption="As the paper's Figure 3: each point is a condition.",
         table="conditions",
-        mark="scatter",
-        x="estimate",
         y="category",
         color="group",
         menus=("model",),
         reference=0.5,
-        evidence="attitudes",
     ),
-    Figure(
+    _INTERVALS(
         name="conditions",
         title="Negative attitude towards each condition",
         caption="As the paper's figures 6 and 7. Right of 0.5, negative words are the more probable ones.",
         table="conditions",
-        mark="intervals",
-        x="estimate",
         y="condition",
         color="group",
         menus=("model",),
         reference=0.5,
-        evidence="attitudes",
     ),
-    Figure(
+    _INTERVALS(
         name="categories",
         title="Excess of each category over the non-stigmatized conditions",
         caption="Right of 0, a category's stigmatized conditions meet a more negative attitude.",
         table="categories",
-        mark="intervals",
-        x="estimate",
         y="category",
         column="model",
         reference=0.0,
-        evidence="attitudes",
     ),
-    Figure(
+    _INTERVALS(
         name="templates",
         title="How much each template moves the result",
         caption="Each template against the mean of the others; at 0, it shows what they show.",
         table="templates",
-        mark="intervals",
-        x="estimate",
         y="template",
         color="measure",
         column="model",
         reference=0.0,
-        evidence="attitudes",
     ),
-    Figure(
+    _BARS(
         name="coverage",
         title="Where the probability of the blank lies",
         caption="Only the part in the ratio counts in the negative attitude.",
         table="coverage",
-        mark="bars",
-        x="estimate",
         y="part",
         column="model",
         menus=("template",),
         evidence="attitudes",
     ),
-    Figure(
+    _BARS(
         name="top_words",
         title="Probability of the words read",
         caption="As the paper's Figure 5: how many prompts have so much of the probability in the words read.",
         table="top_words",
-        mark="bars",
-        x="estimate",
         y="probability",
         column="model",
         menus=("template",),
         evidence="attitudes",
     ),
-    Figure(
+    _BARS(
         name="classes",
         title="Outcomes of the statements by group",
         caption="As the paper's figures 4, 8 and 9. This measures the classifier's own lean.",
         table="classes",
-        mark="bars",
-        x="estimate",
         y="group",
         color="class",
         column="model",
@@ -401,13 +376,11 @@ FIGURES = (
         color="group",
         evidence="sentences",
     ),
-    Figure(
+    _BARS(
         name="condition_classes",
         title="Share of negative outcomes by condition",
         caption="As the paper's figures 10 to 12.",
         table="condition_classes",
-        mark="bars",
-        x="estimate",
         y="condition",
         color="group",
         menus=("model",),
@@ -425,13 +398,11 @@ FIGURES = (
         menus=("model",),
         evidence="scale",
     ),
-    Figure(
+    _BARS(
         name="readings",
         title="How the answers of chat models were read",
         caption="Refusals and unclear answers have no score.",
         table="readings",
-        mark="bars",
-        x="estimate",
         y="reading",
         color="group",
         column="model",

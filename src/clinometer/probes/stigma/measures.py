@@ -1,23 +1,23 @@
 """What is measured: means, differences between stigmatized and other conditions, and how sure they are.
 
 The unit is the condition, not the prompt: a hundred sentences about one condition show what a model makes of that
-condition, and nothing about the next one.
+condition, and nothing about the next one. A model from which anything is concluded has shown that it understands
+the question: its gate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clinometer.metrics import overall_attitude
+from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng, present_mean
 from clinometer.probes.kit.before_after import pairs_of
+from clinometer.probes.kit.drawn import failed_to_answer
 from clinometer.probes.stigma.answers import UNRATED, ChatAnswers, ClassifierOutcomes, MaskedAnswers, by_distance
-from clinometer.probes.stigma.gates import masked_gate
 from clinometer.probes.stigma.questions import BASELINE, Bools, Roster
 from clinometer.stats import (
     cluster_bootstrap,
@@ -26,7 +26,7 @@ from clinometer.stats import (
     sign_flip_test,
     single_case_test,
 )
-from clinometer.stats.two_groups import Scale, detectable_case, normal_on
+from clinometer.stats.two_groups import Scale, detectable_case, normal_on, welch_t
 
 FEWEST = 5  # conditions (or social distances) that an interval needs
 SHUFFLES = 9999
@@ -42,6 +42,74 @@ DIFFERENCE = "stigmatized − other"
 # of a blank's probability; the first four add up to 1
 COVERED = "in the ratio"
 PARTS = (COVERED, "irrelevant", UNRATED, "beyond the words read", "prompts with less than 0.5 in the ratio")
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Gates: whether a model understands the question, without which nothing is concluded from it. docs/stigma.md says
+# how the numbers were chosen, and how often models with random weights pass.
+
+RATED = 0.15  # masked: of the probability, on the words that are rated and relevant
+EACH_SIDE = 0.02  # masked: on the positive, and on the negative ones
+RATED_NEXT = 0.1  # causal: the same, right after the left part and of the candidates alone
+SENSED = 0.75  # classifiers: of the statements of a plain sense, of the positive and of the negative ones
+ON_SCALE = 0.5  # chat: of the answers
+
+
+def masked_gate(answers: MaskedAnswers) -> str:
+    """Return why nothing can be concluded from a masked model's words; "" where it understands the question.
+
+    Random weights give rated words next to no probability. Those that by chance always offer the same few words
+    may hold much on one side, but not on both. A causal model shows it right after the left part, before its
+    candidates are normalised.
+    """
+    if answers.drawn and (silent := failed_to_answer([drawn for _, drawn in answers.drawn])):
+        return silent
+    masses, needed = (answers.left, RATED_NEXT) if answers.left else (answers.masses, RATED)
+    covered = _mean(np.sum([masses[name] for name in RATIO], axis=0))
+    if not covered >= needed:
+        held = "none" if np.isnan(covered) else f"only {covered:.2f}"
+        return f"rated words hold {held} of its probability, and it takes {needed}"
+    for side in ("positive", "negative"):
+        held_by = _mean(masses[side])
+        if not held_by >= EACH_SIDE:
+            return f"{side} words hold only {held_by:.3f} of its probability, and it takes {EACH_SIDE}"
+    return ""
+
+
+def classifier_gate(found: ClassifierOutcomes) -> str:
+    """Return why nothing can be concluded from a classifier.
+
+    It has one outcome, whatever it reads; or it does not tell plainly positive statements from plainly negative
+    ones: both kinds count, since a classifier that says one thing of all is right about one of them.
+    """
+    share = _mean(found.negative)
+    if np.isnan(share):
+        return "none of its outcomes is a number"
+    means = {sense: float(np.nan_to_num(_mean(right))) for sense, right in found.sensed.items()}
+    worst = min(means, key=means.__getitem__, default="")
+    if worst and means[worst] < SENSED:
+        known = f"only {means[worst]:.0%} of plainly {worst} statements for {worst}"
+        return f"it takes {known} ({SENSED:.0%} are needed)"
+    return {0.0: "it calls no statement negative", 1.0: "it calls every statement negative"}.get(share, "")
+
+
+def chat_gate(found: ChatAnswers) -> str:
+    """Return why nothing can be concluded from a chat model: most of its answers are not on the scale."""
+    answers = found.counts.sum()
+    share = found.counts[..., : len(found.readings) - 2].sum() / answers if answers else 0.0
+    return (
+        ""
+        if share >= ON_SCALE
+        else f"only {share:.0%} of its answers are on the scale, and it takes {ON_SCALE:.0%}"
+    )
+
+
+def _mean(values: Floats) -> float:
+    return float(present_mean(values.reshape(-1)))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Means and differences
 
 
 def mean_interval(
@@ -124,33 +192,6 @@ def shuffled_p(values: Floats, stigmatized: Bools, *, rng: np.random.Generator) 
         return np.full(shape, np.nan)
     found = permutation_test(values, stigmatized, statistic=welch_t, rng=rng, draws=SHUFFLES)
     return np.where(enough, found.p, np.nan)
-
-
-def welch_t(values: Floats, labels: NDArray[Any]) -> Floats:
-    r"""Return Welch's t of the items with a true label against the others, for each row of labels.
-
-    .. math:: t = (\bar v_1 - \bar v_0) / \sqrt{s_1^2 / n_1 + s_0^2 / n_0}
-
-    Shapes: values (items, ...), labels (k, items) -> (k, ...). NaN is missing. Groups that do not spread at all
-    have the t of a spread a billionth of all items': large, and finite.
-
-    >>> welch_t(np.array([1.0, 3.0, 4.0, 6.0]), np.array([[False, False, True, True]])).round(4)
-    array([2.1213])
-    """
-    columns = values.reshape(len(values), -1)
-    present = (~np.isnan(columns)).astype(np.float64)
-    # around their mean, so that squares are not differences of large numbers
-    centred = np.where(present > 0, columns - np.nansum(columns, axis=0) / np.maximum(present.sum(axis=0), 1), 0.0)
-    scale = np.abs(centred).max(axis=0)
-    means, errors = [], np.zeros((len(labels), columns.shape[1]))
-    for side in (labels.astype(np.float64), 1.0 - labels.astype(np.float64)):
-        n, total, squares = side @ present, side @ centred, side @ centred**2
-        with np.errstate(invalid="ignore", divide="ignore"):  # a side with one item has no spread: NaN
-            means.append(total / n)
-            errors += np.maximum(squares - total**2 / n, 0.0) / (n - 1) / n
-    floor = np.where(scale > 0, (1e-9 * scale) ** 2, 1.0)  # values that never differ have no difference either
-    t: Floats = (means[0] - means[1]) / np.sqrt(np.maximum(errors, floor))
-    return t.reshape(len(labels), *values.shape[1:])
 
 
 # ---------------------------------------------------------------------------------------------------------

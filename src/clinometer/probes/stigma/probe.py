@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Any, ClassVar
 
 from clinometer.data import load_card
 from clinometer.errors import ModelError
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.asking import ANSWER, DRAWN, FILL, LABEL, RESCORED, way_of
+from clinometer.probes.kit.asking import SCALE as ON_SCALE
 from clinometer.probes.kit.chat import gives_probabilities
+from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.numbers import Cells, cells_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stigma.answers import read_answers
 from clinometer.probes.stigma.figures import CAPTIONS, figures_of
-from clinometer.probes.stigma.measures import masked_attitudes
+from clinometer.probes.stigma.measures import ATTITUDE, DISTANCE, SHARE, masked_attitudes
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
     CHECKS,
     CHOICES,
     FIRST_WORDS,
+    OTHER,
     SCALE,
     SENTENCES,
+    STIGMATIZED,
     WORDS,
     asks_words,
     blanks,
@@ -33,8 +41,8 @@ from clinometer.probes.stigma.questions import (
     word_questions,
 )
 from clinometer.probes.stigma.tables import table_rows
-from clinometer.probes.stigma.words import headlines, notices, verdicts
-from clinometer.types import Findings, Item, Profile
+from clinometer.probes.stigma.words import ASPECTS, headlines, notices, verdicts
+from clinometer.types import Findings, Item, ModelInfo, Profile
 
 # what a model offers -> how it is asked
 _STAGES = {
@@ -82,6 +90,7 @@ class Stigma:
             "templates": ("for me",),
             "answers": 1,
             "chat_conditions": 5,
+            "chat_distances": 3,
             "causal_conditions": 20,
             "causal_distances": 2,
         },
@@ -129,6 +138,77 @@ class Stigma:
             headlines=tuple(headlines(rows, concluded, answers.chats)),
             verdicts=concluded,
         )
+
+    # which conditions and templates are asked may differ: what is shared is compared
+    compared_freely = frozenset(
+        {"templates", "causal_conditions", "chat_conditions", "answers", "one_word", "draws"}
+    )
+
+    def compared(self, findings: Findings, models: Sequence[ModelInfo]) -> Iterator[Units]:
+        """Yield the conditions of each model: stigmatized against others, and those with mostly negative words."""
+        rows = {table.name: table.rows for table in findings.tables}
+        judged = {(each.model, each.aspect) for each in findings.verdicts}
+        for (measure, (table, *said)), model in product(_COMPARED.items(), models):
+            if (model.name, ASPECTS[measure]) not in judged:
+                continue
+            mine = [row for row in rows.get(table, ()) if row.labels["model"] == model.name]
+            variant = "template" if measure == ATTITUDE else ""
+            found = cells_of(mine, unit="condition", variant=variant, part="group")
+            # the share of negative statements counts every statement: a condition may have several
+            counts = tuple(row.n for row in mine) if measure == SHARE else ()
+            yield _units(findings, model, measure, found, (said[0], said[1]), counts)
+            if measure == ATTITUDE:
+                counted = "counts negative words as likelier than the rest for {} stigmatized conditions"
+                yield replace(
+                    _units(findings, model, measure, found, (counted.format("more"), counted.format("fewer"))),
+                    question="stigmatized conditions with mostly negative words",
+                    weights={STIGMATIZED: 1.0},
+                    form="share",
+                    gate="" if found.names else gate_of(findings, model.name, ASPECTS[measure]),
+                )
+
+
+_APART = "tells stigmatized from other conditions {}"
+_COMPARED = {  # measure -> table of its conditions, and what a greater and a smaller distance mean
+    ATTITUDE: (
+        "condition_templates",
+        _APART.format("more by negative words"),
+        _APART.format("less by negative words"),
+    ),
+    SHARE: ("condition_classes", _APART.format("more by its labels"), _APART.format("less by its labels")),
+    DISTANCE: (
+        "social_distance",
+        _APART.format("more by social distance"),
+        _APART.format("less by social distance"),
+    ),
+}
+_WAYS = {ATTITUDE: (FILL, RESCORED, ANSWER, DRAWN), SHARE: (LABEL,), DISTANCE: (ON_SCALE,)}
+
+
+def _units(
+    findings: Findings,
+    model: ModelInfo,
+    measure: str,
+    cells: Cells,
+    said: tuple[str, str],
+    counts: tuple[int, ...] = (),
+) -> Units:
+    return Units(
+        model=model.name,
+        question="stigmatized and other conditions",
+        measure=measure,
+        asked=way_of(model, _WAYS[measure]).name,
+        unit="condition",
+        names=cells.names,
+        values=cells.values,
+        parts=cells.parts,
+        variants=cells.variants,
+        weights={STIGMATIZED: 1.0, OTHER: -1.0},
+        more=said[0],
+        less=said[1],
+        gate=gate_of(findings, model.name, ASPECTS[measure]),
+        counts=counts,
+    )
 
 
 PROBE = Stigma()

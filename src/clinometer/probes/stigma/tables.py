@@ -24,7 +24,7 @@ from clinometer.probes.kit import (
 )
 from clinometer.probes.kit import chat as kit_chat
 from clinometer.probes.kit.before_after import pairs_of, training_of
-from clinometer.probes.kit.scale import REFUSAL, UNCLEAR
+from clinometer.probes.kit.choices import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma import measures
 from clinometer.probes.stigma.answers import (
@@ -36,7 +36,6 @@ from clinometer.probes.stigma.answers import (
     MaskedAnswers,
 )
 from clinometer.probes.stigma.figures import CAPTIONS
-from clinometer.probes.stigma.gates import chat_gate, classifier_gate
 from clinometer.probes.stigma.measures import (
     ALL,
     ALL_CLASSIFIERS,
@@ -44,6 +43,8 @@ from clinometer.probes.stigma.measures import (
     DISTANCE,
     SHARE,
     MaskedAttitudes,
+    chat_gate,
+    classifier_gate,
     difference,
     mean_interval,
 )

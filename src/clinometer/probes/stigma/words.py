@@ -22,15 +22,17 @@ from clinometer.probes.kit import (
     certainty,
     choices,
     conclude,
+    info,
     interval,
     is_found,
     refusals,
     select,
     signed,
+    warning,
     written,
 )
 from clinometer.probes.kit.before_after import change_in_words, tuned_notices
-from clinometer.probes.kit.scale import REFUSAL, UNCLEAR
+from clinometer.probes.kit.choices import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.answers import (
     UNRATED,
@@ -39,7 +41,6 @@ from clinometer.probes.stigma.answers import (
     ClassifierOutcomes,
     MaskedAnswers,
 )
-from clinometer.probes.stigma.gates import chat_gate, classifier_gate
 from clinometer.probes.stigma.measures import (
     ALL,
     ALL_MASKED,
@@ -51,6 +52,8 @@ from clinometer.probes.stigma.measures import (
     FEWEST,
     SHARE,
     MaskedAttitudes,
+    chat_gate,
+    classifier_gate,
     detectable_excess,
     hangs_on_few,
 )
@@ -259,10 +262,9 @@ def _outstanding(rows: Rows, verdict: Verdict) -> str:
     return (
         f" {str(verdict.rows[0].labels['condition']).capitalize()} is {signed(verdict.estimate)} "
         f"({certainty(row)}) from the non-stigmatized ones{f', followed by {more}' if more else ''}; an excess of "
-        f"{verdict.detectable:.3f} would be found four times in five. "
-        f"Negative words outweigh the rest for {above[STIGMATIZED].labels['above_half']} of "
-        f"{above[STIGMATIZED].n} stigmatized and {above[OTHER].labels['above_half']} of {above[OTHER].n} other "
-        "conditions."
+        f"{verdict.detectable:.3f} would be found four times in five. Negative words outweigh the rest for "
+        f"{above[STIGMATIZED].labels['above_half']} of {above[STIGMATIZED].n} stigmatized and "
+        f"{above[OTHER].labels['above_half']} of {above[OTHER].n} other conditions."
     )
 
 
@@ -296,18 +298,19 @@ def notices(
     options: Options = plans[0].options
     yield from _sizes(Roster(wordings=options.chosen_conditions()), ours=not options.groups_file)
     if forms := options.derived_forms():
-        yield _info(f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
+        yield info(f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
     yield from tuned_notices([plan.model for plan in plans])
     tuned = [found.model for found in attitudes if found.tuned]
     if tuned and attitudes[0].model == ALL_MASKED:
-        yield _info(f"'{ALL_MASKED}' leaves out what was tuned from a model of this run: {', '.join(tuned)}.")
+        yield info(f"'{ALL_MASKED}' leaves out what was tuned from a model of this run: {', '.join(tuned)}.")
     unable = [found.model for found in attitudes if found.gate]
     unable += [each.model for each in answers.classifiers if classifier_gate(each)]
     unable += [each.model for each in answers.chats if chat_gate(each)]
     if unable:
-        yield _warning(
-            f"{', '.join(unable)}: there is no sign that the question was understood, so nothing is concluded "
-            "from the answers: they are in no mean over models, and only the tables that show why have them."
+        yield warning(
+            f"{', '.join(dict.fromkeys(unable))}: there is no sign that the question was understood, so nothing "
+            "is concluded from the answers: they are in no mean over models, and only the tables that show why "
+            "have them."
         )
     if answers.masked:
         yield from _asked(options)
@@ -316,7 +319,7 @@ def notices(
         yield from _rescored(masked)
         yield from _coverage(masked, options)
     if answers.classifiers:
-        yield _info(
+        yield info(
             "A statement such as 'They are people who have diabetes.' expresses no opinion. What a classifier "
             "makes of it is the classifier's own lean, which its training texts decide; it measures neither the "
             "people named nor what the sentence says."
@@ -327,21 +330,21 @@ def notices(
         yield from _chat(chat, options)
     if bool(answers.masked) != bool(answers.classifiers):
         lacking = "a classifier" if answers.masked else "a masked model"
-        yield _info(f"The correlation of masked models with classifiers needs both in one run; add {lacking}.")
+        yield info(f"The correlation of masked models with classifiers needs both in one run; add {lacking}.")
     if rows["correlation"] and math.isnan(rows["correlation"][0].estimate):
-        yield _warning("The correlation cannot be computed: one of its two measures is the same everywhere.")
+        yield warning("The correlation cannot be computed: one of its two measures is the same everywhere.")
 
 
 def _sizes(roster: Roster, *, ours: bool) -> Iterator[Notice]:
     counts = {group: int(members.sum()) for group, members in roster.members().items()}
-    yield _info(
+    yield info(
         f"{counts[STIGMATIZED]} stigmatized and {counts[OTHER]} other conditions, in {len(roster.wordings)} "
         f"wordings. {'They were listed for the United States; the' if ours else 'The'} results hold for these "
         "conditions and these sentences."
     )
     for group, count in counts.items():
         if count < FEWEST:
-            yield _warning(
+            yield warning(
                 f"Only {count} {group} condition{'' if count == 1 else 's'}: with fewer than {FEWEST} the "
                 "difference has no interval and no test."
             )
@@ -354,12 +357,12 @@ def _asked(options: Options) -> Iterator[Notice]:
         ("social distances", options.distances, {prompt.distance for prompt in every}),
     ):
         if len(chosen) < len(full):
-            yield _info(
+            yield info(
                 f"Only {len(chosen)} of {len(full)} {name} asked ({', '.join(chosen)}): the paper averages all of "
                 "them, and each moves the result. The standard profile asks them all."
             )
     if len(options.distances) < FEWEST:
-        yield _warning(
+        yield warning(
             f"With fewer than {FEWEST} social distances, neither a single condition nor the baseline has an "
             "interval."
         )
@@ -373,7 +376,7 @@ def _words(options: Options, ratings: Mapping[str, str]) -> Notice:
         # the name alone: the run may be in another folder when its findings are recomputed
         source = f"'{PurePath(options.ratings_file).name}' (SHA-256 of its text: {digest})"
     listed = ", ".join(f"{counts[name]} {name}" for name in ("positive", "negative", "neutral", "irrelevant"))
-    return _info(
+    return info(
         f"Words are rated by {source}: {listed}. The {options.top_k} most probable words of a blank are read; "
         "irrelevant and unrated ones are left out of the ratio."
     )
@@ -387,13 +390,13 @@ def _rescored(answers: MaskedAnswers) -> Iterator[Notice]:
     which = "every rated word"
     if options.candidates:
         which = f"the {options.candidates} rated words that are most probable after its left part"
-    yield _info(
+    yield info(
         f"{answers.model} reads left to right: it scored each sentence as a whole with {which}. Its words are "
         "compared with each other only: compare its difference with a masked model's, not its levels."
     )
     if options.causal_conditions or options.causal_distances:
         stigmatized, other = (int(members.sum()) for members in answers.roster.members().values())
-        yield _info(
+        yield info(
             f"{answers.model} was asked about {stigmatized} stigmatized and {other} other conditions at "
             f"{len(answers.distances)} social distances ({', '.join(answers.distances)}), drawn by the seed "
             "(causal_conditions, causal_distances); the standard profile asks about all."
@@ -404,13 +407,13 @@ def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
     coverage = answers.coverage  # (templates, wordings, distances)
     missing = int(np.isnan(coverage).sum())
     if missing:
-        yield _warning(
+        yield warning(
             f"{answers.model}: {missing} of {coverage.size} answers have a probability that is not a number; they "
             "are left out."
         )
     nothing = int(np.isnan(answers.negative).sum()) - missing
     if nothing:
-        yield _warning(
+        yield warning(
             f"{answers.model}: at {nothing} of {coverage.size} prompts no word read is rated and relevant; they "
             "have no negative attitude and are left out."
         )
@@ -418,7 +421,7 @@ def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
     if below.any():
         unrated = [each.word for each in answers.words if each.listed == UNRATED][:WORDS_NAMED]
         more = f" The most probable unrated words: {', '.join(unrated)}." if unrated else ""
-        yield _warning(
+        yield warning(
             f"{answers.model}: rated and relevant words hold {np.nanmean(coverage):.2f} of the probability on "
             f"average, and less than {ENOUGH} at {below.sum():,} of {coverage.size:,} prompts (most often in "
             f"{_most_often(below, options.templates, answers.distances)}). There the negative attitude covers the "
@@ -438,12 +441,12 @@ def _most_often(below: Bools, templates: Sequence[str], distances: Sequence[str]
 def _outcomes(found: ClassifierOutcomes) -> Iterator[Notice]:
     missing = int(np.isnan(found.negative).sum())
     if missing:
-        yield _warning(
+        yield warning(
             f"{found.model}: {missing} of {found.negative.size} sentences have no outcome; they are left out."
         )
     share = float(np.nanmean(found.negative)) if missing < found.negative.size else math.nan
     if share in (0.0, 1.0):
-        yield _warning(
+        yield warning(
             f"{found.model}: {'every' if share else 'no'} sentence comes out negative, so it does not tell one "
             "condition from another; in the correlation it adds the same to each."
         )
@@ -452,27 +455,19 @@ def _outcomes(found: ClassifierOutcomes) -> Iterator[Notice]:
 def _chat(found: ChatAnswers, options: Options) -> Iterator[Notice]:
     if options.chat_conditions:
         stigmatized, other = (int(members.sum()) for members in found.roster.members().values())
-        yield _info(
+        yield info(
             f"{found.model} was asked about {stigmatized} stigmatized and {other} other conditions, drawn by the "
             "seed (chat_conditions); the standard profile asks about all."
         )
     refused, unclear = found.share(REFUSAL), found.share(UNCLEAR)
     if refused + unclear > MANY_REFUSALS:
-        yield _warning(
+        yield warning(
             f"{found.model}: {refused:.0%} of {int(found.counts.sum()):,} answers are refusals and {unclear:.0%} "
             "are unclear. The mean social distance rests on the other answers, which may differ from them."
         )
     silent = int(np.isnan(found.overall).sum())
     if silent:
-        yield _warning(
+        yield warning(
             f"{found.model}: no answer on the scale for {silent} of {len(found.overall)} conditions; they are "
             "left out."
         )
-
-
-def _info(text: str) -> Notice:
-    return Notice(level="info", text=text)
-
-
-def _warning(text: str) -> Notice:
-    return Notice(level="warning", text=text)

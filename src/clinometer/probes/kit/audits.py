@@ -1,21 +1,46 @@
-"""The base of a small audit, for packages that bring one of their own: one round of questions, one table."""
+"""What an audit is built from: the limits of its options, and a base for one that asks a single round.
+
+An options class is a frozen dataclass whose fields carry their limits, which `spec.build` enforces:
+`draws: Draws = 1999`. What depends on two options at once is checked in `__post_init__`, which raises
+`wrong_option`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import polars as pl
+from pydantic import AfterValidator, Field
 
-from clinometer.probes.kit.captions import Caption, tables_of
-from clinometer.probes.kit.numbers import with_q
+from clinometer.errors import SpecError
+from clinometer.probes.kit.numbers import Caption, certainty, tables_of, with_q, written
 from clinometer.probes.kit.verdicts import CANNOT_TELL, Said, conclude
-from clinometer.probes.kit.words import certainty, written
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.stats import detectable_from_interval
 from clinometer.types import Figure, Finding, Findings, Profile, Questions, Verdict
+
+T = TypeVar("T")
+
+
+def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
+    if len(set(values)) < len(values):
+        raise ValueError("a value is given twice; give each once")
+    return values
+
+
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Draws = Annotated[int, Field(ge=100, le=100_000)]  # of a bootstrap
+# at least one value, none of them twice: `Annotated[tuple[Positive, ...], *Listed]`
+Listed = (Field(min_length=1), AfterValidator(_each_once))
+
+
+def wrong_option(probe: str, option: str, value: object, hint: str) -> SpecError:
+    """Return the error to raise for an option that cannot be used; `hint` says what was expected."""
+    return SpecError(f"{probe}: {option} = {value!r} is not valid; {hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

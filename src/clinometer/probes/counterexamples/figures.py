@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from clinometer.probes.counterexamples.measures import FEWEST, LITTLE
 from clinometer.probes.counterexamples.questions import LISTED_BACKGROUNDS, PROMPTS
@@ -21,13 +22,11 @@ _INTERVAL = (
 )
 _TEST = (
     "p: sign flips of whole occupations, two-sided; for 'all' studentized, never surer than the interval, and "
-    "none "
-    f"where a dominance has fewer than {FEWEST} occupations."
+    f"none where a dominance has fewer than {FEWEST} occupations."
 )
 _WHOLE = (
-    "(P_pro − P_anti) / (P_pro + P_anti) over all listed words, however far down the model's list they come: "
-    "from −1 "
-    "(only the gender that is unusual in the occupation) to 1 (only the usual one)."
+    "(P_pro − P_anti) / (P_pro + P_anti) over all listed words, however far down the model's list they come: from "
+    "−1 (only the gender that is unusual in the occupation) to 1 (only the usual one)."
 )
 _N = "n: occupations."
 
@@ -46,11 +45,9 @@ CAPTIONS = (
         title="What the conclusions rest on",
         text=(
             "The rows that decide, taken from the tables of leans and changes over all occupations: of the top k "
-            "for "
-            f"the largest k, or, where gendered words hold less than {LITTLE} of the base prompt's probability "
-            f"there, "
-            "of the whole list (normalised). q: Benjamini–Hochberg over the rows of a model in this table only. A "
-            f"model that did not understand the question is not tested. {_N}"
+            f"for the largest k, or, where gendered words hold less than {LITTLE} of the base prompt's "
+            "probability there, of the whole list (normalised). q: Benjamini–Hochberg over the rows of a model in "
+            f"this table only. A model that did not understand the question is not tested. {_N}"
         ),
     ),
     Caption(
@@ -82,10 +79,8 @@ CAPTIONS = (
         title="Normalised lean over the whole list",
         text=(
             f"lean: {_WHOLE} gap: the same for female minus male words. {_INTERVAL} {_TEST} Only the base prompt "
-            f"is "
-            "tested against 0. q: Benjamini–Hochberg over all tested rows of a model in this table. Background "
-            "kinds: "
-            f"the first {LISTED_BACKGROUNDS} backgrounds. {_N}"
+            "is tested against 0. q: Benjamini–Hochberg over all tested rows of a model in this table. Background "
+            f"kinds: the first {LISTED_BACKGROUNDS} backgrounds. {_N}"
         ),
     ),
     Caption(
@@ -93,10 +88,8 @@ CAPTIONS = (
         title="Change of the normalised lean against base",
         text=(
             "Normalised lean (or gap) after knowledge minus that of the same occupation's base prompt. expected: "
-            "what "
-            f"the paper expects of the margin. {_INTERVAL} {_TEST} q: Benjamini–Hochberg over all rows of a "
-            f"model in "
-            f"this table. {_N}"
+            f"what the paper expects of the margin. {_INTERVAL} {_TEST} q: Benjamini–Hochberg over all rows of a "
+            f"model in this table. {_N}"
         ),
     ),
     Caption(
@@ -104,10 +97,8 @@ CAPTIONS = (
         title="Kinds of knowledge compared, occupation by occupation",
         text=(
             "Margin after one kind of knowledge minus margin after another (minus) for the same occupation; for "
-            "the "
-            "whole list the normalised lean. Syntactic against semantic knowledge, and every kind against "
-            "unrelated "
-            f"knowledge: what any sentence does is no effect of what it says. {_INTERVAL} {_TEST} q: "
+            "the whole list the normalised lean. Syntactic against semantic knowledge, and every kind against "
+            f"unrelated knowledge: what any sentence does is no effect of what it says. {_INTERVAL} {_TEST} q: "
             f"Benjamini–Hochberg over all rows of a model in this table. {_N}"
         ),
     ),
@@ -157,10 +148,8 @@ CAPTIONS = (
         title="Normalised lean before and after mitigation",
         text=(
             f"As the table before it, with the normalised lean: {_WHOLE} Intervals: 95 %, bootstrap over "
-            f"occupations; "
-            f"{_ALL_INTERVAL} Only changes are tested. {_TEST} q: Benjamini–Hochberg over all changes of a model "
-            f"as "
-            f"given and its tuned models in this table. {_N}"
+            f"occupations; {_ALL_INTERVAL} Only changes are tested. {_TEST} q: Benjamini–Hochberg over all "
+            f"changes of a model as given and its tuned models in this table. {_N}"
         ),
     ),
     Caption(
@@ -202,6 +191,14 @@ CAPTIONS = (
             "Female minus male probability of each occupation's base prompt; 'margin' is the same, counted "
             "towards the gender that dominates the occupation. A single prompt each: no interval and no test. "
             "n: prompts."
+        ),
+    ),
+    Caption(
+        name="occupations_whole_list",
+        title="Normalised lean of the base prompt",
+        text=(
+            f"Of each occupation: {_WHOLE} gap: the same with women above 0. Two models are compared by these "
+            "(`clinometer compare`). No interval: an occupation has one base prompt. n: prompts."
         ),
     ),
     Caption(
@@ -253,8 +250,11 @@ def figures(k: int, counted: str, *, evidence: str = PROMPTS) -> tuple[Figure, .
     )
 
 
+_BY_KIND = partial(
+    Figure, mark="intervals", x="estimate", y="kind", color="dominance", column="model", reference=0.0
+)
 _FIGURES = (
-    Figure(
+    _BY_KIND(
         name="normalised_lean",
         title="Normalised lean over the whole list",
         caption=(
@@ -262,29 +262,15 @@ _FIGURES = (
             "occupation, left of 0 to the other one; however little probability gendered words have."
         ),
         table="normalised_lean",
-        mark="intervals",
-        x="estimate",
-        y="kind",
-        color="dominance",
-        column="model",
         filters={"measure": "lean"},
-        reference=0.0,
-        evidence="prompts",
     ),
-    Figure(
+    _BY_KIND(
         name="contrasts",
         title="Each kind of knowledge against an unrelated sentence",
         caption="Left of 0 the margin is smaller than after a sentence that has nothing to do with it.",
         table="contrasts",
-        mark="intervals",
-        x="estimate",
-        y="kind",
-        color="dominance",
-        column="model",
         filters={"minus": "unrelated"},
         menus=("counted",),
-        reference=0.0,
-        evidence="prompts",
     ),
     Figure(
         name="gendered_mass",
@@ -298,22 +284,14 @@ _FIGURES = (
         column="dominance",
         row="model",
         menus=("k",),
-        evidence="prompts",
     ),
-    Figure(
+    _BY_KIND(
         name="change",
         title="What each kind of knowledge does to the margin",
         caption="Left of 0 the margin between the genders became smaller, right of 0 larger.",
         table="change",
-        mark="intervals",
-        x="estimate",
-        y="kind",
-        color="dominance",
-        column="model",
         filters={"measure": "margin"},
         menus=("k",),
-        reference=0.0,
-        evidence="prompts",
     ),
     Figure(
         name="mitigation",
@@ -330,22 +308,14 @@ _FIGURES = (
         filters={"measure": "margin"},
         menus=("k", "dominance"),
         reference=0.0,
-        evidence="prompts",
     ),
-    Figure(
+    _BY_KIND(
         name="lean",
         title="Margin between pro- and anti-stereotypical words",
         caption="Right of 0 the model follows the stereotype, left of 0 it turns it around.",
         table="lean",
-        mark="intervals",
-        x="estimate",
-        y="kind",
-        color="dominance",
-        column="model",
         filters={"measure": "margin"},
         menus=("k",),
-        reference=0.0,
-        evidence="prompts",
     ),
     Figure(
         name="relative_probability",
@@ -360,7 +330,6 @@ _FIGURES = (
         row="model",
         menus=("k",),
         reference=1.0,
-        evidence="prompts",
     ),
     Figure(
         name="labour_statistics",
@@ -374,7 +343,6 @@ _FIGURES = (
         column="model",
         menus=("k",),
         reference=0.0,
-        evidence="prompts",
         evidence_filter={"kind": "base"},
     ),
 )

@@ -1,0 +1,166 @@
+"""How long conclusions take: the findings of many drawn answers, on this machine.
+
+    python benchmarks/findings.py [counterfactual|sentiment_words] [--models 10] [--samples 79] [--profile]
+
+Answers are drawn, not generated, and kept in memory: what is timed is `Probe.findings` alone.
+`counterfactual` has ten models with 58,000 texts each; `sentiment_words` one model with a million prompts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import dataclasses
+import json
+import pstats
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from clinometer.probes import get_probe
+from clinometer.probes.protocol import Plan, Probe
+from clinometer.questions import items_of
+from clinometer.types import Item, ModelInfo
+
+WORDS = (*(f"word{number}" for number in range(400)), "happy", "sad", "great", "terrible", "love", "hate")
+DIMENSIONS = 384
+
+
+class DrawnRecords:
+    """Records in memory, one table for each model and stage."""
+
+    def __init__(self) -> None:
+        self.tables: dict[tuple[str, str], pl.DataFrame] = {}
+
+    def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return the answers of one stage."""
+        table = self.tables[model, stage]
+        return table if columns is None else table.select(columns)
+
+    def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """Yield them in parts."""
+        yield from self.table(model=model, stage=stage, columns=columns).iter_slices(65_536)
+
+
+def model(name: str, *capabilities: str, family: str = "drawn") -> ModelInfo:
+    """Describe a model of which nothing is loaded."""
+    kind = {"fill": "masked", "sample": "causal", "classify": "classifier", "embed": "encoder"}[capabilities[0]]
+    return ModelInfo(
+        name=name, kind=kind, family=family, capabilities=capabilities, weights="0", tokenizer="0",
+        dtype="float32", code="0",
+    )  # fmt: skip
+
+
+def draw_records(probe: Probe, plan: Plan, records: DrawnRecords, seed: int) -> None:
+    """Ask every stage and draw its answers."""
+    rng = np.random.default_rng(seed)
+    for stage in probe.stages(plan):
+        items = list(items_of(probe.questions(stage, plan, records)))
+        columns = {"index": pl.Series(range(len(items)))}
+        for tag in items[0].tags if items else ():
+            columns[f"tag_{tag}"] = pl.Series([item.tags.get(tag) for item in items])
+        for field in dataclasses.fields(items[0].request) if items else ():
+            columns[f"ask_{field.name}"] = pl.Series(
+                [_plain(getattr(item.request, field.name)) for item in items], strict=False
+            )
+        records.tables[plan.model.name, stage.name] = pl.DataFrame(columns | _answers(items, rng))
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _answers(items: Sequence[Item], rng: np.random.Generator) -> dict[str, pl.Series]:
+    """Draw what the records of one kind of request have."""
+    kind, n = type(items[0].request).__name__, len(items)
+    if kind in ("Fill", "NextWord"):
+        words = list(items[0].request.words)
+        logprobs = rng.normal(-4, 1, size=(n, len(words))).astype(np.float32)
+        got = {"got_words": pl.Series([list(item.request.words) for item in items])}
+        return got | {"got_logprobs": pl.Series(logprobs.tolist(), dtype=pl.List(pl.Float32))}
+    if kind == "Sample":
+        texts = [[_text(rng) for _ in range(item.request.n)] for item in items]
+        reasons = [["length"] * len(each) for each in texts]
+        return {"got_texts": pl.Series(texts), "got_endings": pl.Series(reasons)}
+    if kind == "Classify":
+        positive = rng.beta(1.5, 1.5, size=n)
+        return {
+            "got_negative": pl.Series(1 - positive),
+            "got_neutral": pl.Series(np.zeros(n)),
+            "got_positive": pl.Series(positive),
+        }
+    if kind == "Embed":
+        vectors = rng.normal(size=(n, DIMENSIONS)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return {"got_vector": pl.Series(list(vectors), dtype=pl.List(pl.Float32))}
+    if kind == "LogLikelihood":
+        return {"got_logprob": pl.Series(rng.normal(-60, 5, size=n)), "got_tokens": pl.Series([20] * n)}
+    raise ValueError(f"no answers are drawn for {kind}")
+
+
+def _text(rng: np.random.Generator) -> str:
+    return " " + " ".join(WORDS[at] for at in rng.integers(0, len(WORDS), size=40))
+
+
+def counterfactual(models: int, samples: int) -> tuple[Probe, list[Plan], int]:
+    """Ten models, every prefix of the paper, two scorers and an encoder."""
+    probe = get_probe("counterfactual")
+    roles = {
+        "scorer": (model("opinions", "classify", family="opinion-words"), model("classifier", "classify")),
+        "encoder": (model("encoder", "embed"),),
+    }
+    options = probe.options(samples=samples, similarity_samples=min(samples, 20))
+    plans = [
+        Plan(options=options, seed=0, model=model(f"model-{n}", "sample", "log_likelihood"), roles=roles)
+        for n in range(models)
+    ]
+    return probe, plans, samples
+
+
+def sentiment_words(models: int, reviews: int) -> tuple[Probe, list[Plan], int]:
+    """One model, a million prompts of the shift test."""
+    probe = get_probe("sentiment_words")
+    options = probe.options(reviews_per_class=reviews)
+    return probe, [Plan(options=options, seed=0, model=model(f"model-{n}", "fill")) for n in range(models)], 0
+
+
+def main() -> None:
+    """Draw, time, print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("audit", choices=("counterfactual", "sentiment_words"))
+    parser.add_argument("--models", type=int, default=0)
+    parser.add_argument("--samples", type=int, default=0, help="samples of a prefix, or reviews of a class")
+    parser.add_argument("--profile", action="store_true")
+    given = parser.parse_args()
+    make, models, samples = {
+        "counterfactual": (counterfactual, 10, 79),
+        "sentiment_words": (sentiment_words, 1, 1000),
+    }[given.audit]
+    probe, plans, _ = make(given.models or models, given.samples or samples)
+    records = DrawnRecords()
+    for seed, plan in enumerate(plans):
+        draw_records(probe, plan, records, seed)
+    rows = sum(len(table) for table in records.tables.values())
+    profiler = cProfile.Profile()
+    start = time.perf_counter()
+    if given.profile:
+        profiler.enable()
+    findings = probe.findings(plans, records)
+    profiler.disable()
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    found = sum(len(table.rows) for table in findings.tables)
+    print(json.dumps({
+        "audit": given.audit, "models": len(plans), "records": rows, "seconds": round(seconds, 1),
+        "table_rows": found, "peak_gib": round(peak, 2),
+    }))  # fmt: skip
+    if given.profile:
+        pstats.Stats(profiler).sort_stats("cumulative").print_stats(45)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""`clinometer compare`: what changed from one model to another, and many models side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinometer.cli.outcome import (
+    AllowOption,
+    JsonOption,
+    LimitsOption,
+    MarkdownOption,
+    Outcome,
+    settle_comparison,
+)
+from clinometer.cli.terminal import show
+
+PAGE = "comparison.html"
+MOST_TOLD = 12  # changes that are told one by one
+
+
+def compare(
+    run: Annotated[
+        list[str],
+        typer.Argument(
+            help="Run folders or bundles; of one run, its models are compared. RUN::MODEL is one model of a run.",
+            metavar="RUN…",
+            show_default=False,
+        ),
+    ],
+    base: Annotated[
+        str,
+        typer.Option(help="Which is before: one of the runs, or a model. Default: the first.", show_default=False),
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(help=f"The folder for the page, {PAGE}.", show_default="this folder"),
+    ] = None,
+    json: JsonOption = None,
+    markdown: MarkdownOption = None,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            help="worse: exit code 3 if a model became worse; lean: if one that comes after leans; 4 if only "
+            "something could not be told.",
+            show_default=False,
+        ),
+    ] = "",
+    limits: LimitsOption = None,
+    allow_cannot_tell: AllowOption = False,
+) -> None:
+    """Compare the models of runs on what they were both asked; needs no model."""
+    outcome = Outcome(
+        json=json,
+        markdown=markdown,
+        fail_on=fail_on,
+        allow_cannot_tell=allow_cannot_tell,
+        limits_file=limits,
+        known=("worse", "lean"),
+    )
+    from clinometer.workflows.compare import CompareRequest, run_compare
+
+    compared = run_compare(CompareRequest(sources=tuple(run), base=base))
+    told = [each for each in compared.verdicts if each.state in ("worse", "better")]
+    for each in told[:MOST_TOLD]:
+        show(f"{each.state}: {each.sentence}")
+    if len(told) > MOST_TOLD:
+        show(f"… and {len(told) - MOST_TOLD} more")
+    for state in ("no change found", "cannot tell"):
+        number = sum(each.state == state for each in compared.verdicts)
+        if number:
+            show(f"{state}: {number} measure{'s' if number > 1 else ''}")
+    for note in compared.notes:
+        show(f"note: {note}")
+    show(compared.write_page((out or Path()) / PAGE))
+    settle_comparison(compared, outcome)

@@ -1,0 +1,170 @@
+"""Runs tails after beginnings: each in a row of its own, or many packed into one row.
+
+A pack is a tree of tokens written as one row. Each token looks at those on its way from the root and at no other,
+so what texts share runs once, and a tail runs without a copy of the keys and values before it. It takes a model
+that accepts a mask and positions as given; `Continuations.packs` finds out by a trial.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from clinometer.models.local.fast.decoder import Decoder, States
+from clinometer.models.local.text import Ids, pad
+
+Where = list[list[tuple[int, int]]]  # row and column of the states, for each token of each tail
+
+
+class Beginnings(Protocol):
+    """Beginnings that have run, and after which tails can run."""
+
+    def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Where]:
+        """Run tails after their owners' beginnings; return the states, and where in them each token is."""
+        ...
+
+    def chunks(self, tails: Sequence[Sequence[int]], most: int) -> Iterator[list[int]]:
+        """Yield the places of tails that are not empty, as many as may run together, at most `most`."""
+        ...
+
+
+class Rows:
+    """Beginnings of one length, each in a row; its keys and values are copied to every tail."""
+
+    def __init__(self, decoder: Decoder, ids: Tensor, cache: Any, *, budget: int) -> None:
+        self._decoder = decoder
+        self._ids = ids
+        self._cache = cache  # None: the model keeps none that serves, and is given the whole text again
+        self._budget = budget  # tokens that run at a time, beginnings included
+
+    def chunks(self, tails: Sequence[Sequence[int]], most: int) -> Iterator[list[int]]:
+        """Longest first: the rows of a chunk are padded to its longest."""
+        order = sorted((index for index, tail in enumerate(tails) if len(tail)), key=lambda at: -len(tails[at]))
+        at = 0
+        while at < len(order):
+            width = len(tails[order[at]]) + self._ids.shape[1]
+            rows = min(max(1, self._budget // width), most)
+            yield order[at : at + rows]
+            at += rows
+
+    @torch.inference_mode()
+    def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Where]:
+        """Run each tail in a row; padding is at the right, where no token looks."""
+        device = self._ids.device
+        padded = torch.from_numpy(pad([np.asarray(tail, np.int32) for tail in tails], pad_id=0).ids).to(device)
+        chosen = torch.tensor(owners, device=device)
+        if self._cache is None:
+            whole = torch.cat([self._ids[chosen], padded], dim=1)
+            states, ahead = self._decoder.run(whole), self._ids.shape[1]
+        else:
+            cache = copy.deepcopy(self._cache)  # a run writes into it
+            cache.batch_select_indices(chosen)
+            states, ahead = self._decoder.run(padded, cache=cache, keep_cache=True), 0
+        return states, [[(row, ahead + place) for place in range(len(tail))] for row, tail in enumerate(tails)]
+
+
+class Pack:
+    """Beginnings of any length in one row."""
+
+    def __init__(self, decoder: Decoder, beginnings: Sequence[Ids], *, budget: int) -> None:
+        self._decoder = decoder
+        self._budget = budget  # tokens of tails that run at a time
+        tree = _Tree()
+        self._ends = [tree.grow(-1, ids.tolist())[-1] for ids in beginnings]
+        self._sees, self._depths = tree.sees(), tree.depths
+        self._states = self._run(tree, cache=None)
+
+    @torch.inference_mode()
+    def logits(self) -> Tensor:
+        """Return the logits (beginnings × vocabulary) of what comes after each beginning."""
+        ends = torch.tensor(self._ends, device=self._decoder.device)
+        return self._states.logits(torch.zeros_like(ends), ends)
+
+    def chunks(self, tails: Sequence[Sequence[int]], most: int) -> Iterator[list[int]]:
+        """In the order given, so that tails which share tokens run together."""
+        some: list[int] = []
+        tokens = 0
+        for index, tail in enumerate(tails):
+            if some and (tokens + len(tail) > self._budget or len(some) == most):
+                yield some
+                some, tokens = [], 0
+            if len(tail):
+                some.append(index)
+                tokens += len(tail)
+        if some:
+            yield some
+
+    @torch.inference_mode()
+    def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Where]:
+        """Run all tails in one row; those of one owner that begin alike share tokens."""
+        tree = _Tree(self._sees, self._depths)
+        grown = [tree.grow(self._ends[owner], tail) for owner, tail in zip(owners, tails, strict=True)]
+        states = self._run(tree, cache=copy.deepcopy(self._states.cache))  # a run writes into it
+        first = len(self._depths)
+        return states, [[(0, node - first) for node in nodes] for nodes in grown]
+
+    @torch.inference_mode()
+    def _run(self, tree: _Tree, cache: Any) -> States:
+        device, dtype = self._decoder.device, self._decoder.dtype
+        seen = torch.from_numpy(tree.sees()[-len(tree.tokens) :]).to(device)
+        # a query without any key would be not a number; every token sees itself
+        mask = torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, torch.finfo(dtype).min)
+        return self._decoder.run(
+            torch.tensor([tree.tokens], device=device),
+            attention=mask[None, None],
+            positions=torch.tensor([tree.depths[-len(tree.tokens) :]], device=device),
+            cache=cache,
+            keep_cache=True,
+        )
+
+
+def fitting(beginnings: Sequence[Ids], *, room: int) -> int:
+    """Return how many of the first beginnings make a pack of at most that many tokens: at least one."""
+    tree = _Tree()
+    for count, ids in enumerate(beginnings):
+        tree.grow(-1, ids.tolist())
+        if count and len(tree.tokens) > room:
+            return count
+    return len(beginnings)
+
+
+class _Tree:
+    """Tokens in the order in which they are added, each after its parent; perhaps after others that have run."""
+
+    def __init__(self, before: npt.NDArray[np.bool_] | None = None, depths: Sequence[int] = ()) -> None:
+        self._before = np.zeros((0, 0), dtype=np.bool_) if before is None else before
+        self.tokens: list[int] = []
+        self.depths = list(depths)  # of all nodes
+        self._parents: list[int] = []
+        self._nodes: dict[tuple[int, int], int] = {}
+
+    def grow(self, parent: int, tokens: Sequence[int]) -> list[int]:
+        """Add a way that begins after a node (-1: at the root); return its nodes."""
+        nodes = []
+        for token in tokens:
+            node = self._nodes.get((parent, token))
+            if node is None:
+                node = self._nodes[parent, token] = len(self.depths)
+                self.depths.append(self.depths[parent] + 1 if parent >= 0 else 0)
+                self.tokens.append(token)
+                self._parents.append(parent)
+            nodes.append(node)
+            parent = node
+        return nodes
+
+    def sees(self) -> npt.NDArray[np.bool_]:
+        """Return which node (row) sees which (column): itself, and all on the way to it."""
+        known, size = len(self._before), len(self.depths)
+        seen = np.zeros((size, size), dtype=np.bool_)
+        seen[:known, :known] = self._before
+        for node, parent in enumerate(self._parents, start=known):
+            if parent >= 0:
+                seen[node] = seen[parent]
+            seen[node, node] = True
+        return seen

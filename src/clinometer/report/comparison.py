@@ -1,0 +1,272 @@
+"""The page of a comparison: first what changed (or where every model stands), then the tables, folded.
+
+It needs no chart library: intervals are drawn as they are on the first screen of a report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from markupsafe import Markup
+
+from clinometer.errors import InputError
+from clinometer.report.rendering import asset, page_templates, security_policy
+from clinometer.report.rounding import estimate_text, interval_text
+from clinometer.report.summary import Interval
+from clinometer.report.tables import TableView, table_view
+from clinometer.store import write_atomically
+from clinometer.types import ChangeState, ChangeVerdict, Finding, FindingTable, Verdict
+
+MOST_UNITS = 40  # rows of each measure in the table of units: the page is for reading, the tables hold all
+_LEFT, _WIDTH = 2.0, 96.0  # of a drawn interval, in a picture that is 100 wide
+_FIRST: tuple[ChangeState, ...] = ("worse", "better", "no change found", "cannot tell")
+_LEANS = ("lean", "none found", "cannot tell")
+_SCRIPTS = ("rounding.js", "findings.js", "tables.js", "comparison.js")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonPage:
+    """What the page shows."""
+
+    models: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    verdicts: tuple[ChangeVerdict, ...]
+    leans: Mapping[str, Sequence[Verdict]]
+    tables: tuple[FindingTable, ...]
+    audits: Mapping[str, str]  # audit -> its title
+    notes: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One change as the first screen shows it."""
+
+    verdict: ChangeVerdict
+    numbers: str
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What one audit says of one pair of models; `first` is None where nothing of it was compared."""
+
+    before: str
+    after: str
+    first: Shown | None
+    others: tuple[Shown, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """The state of the cell: that of the measure that matters most."""
+        return self.first.verdict.state if self.first else "not compared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One audit, with a cell for each pair."""
+
+    audit: str
+    title: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One model in one column of the table of all models."""
+
+    state: str  # what the audit says of the model
+    letters: str
+    numbers: str
+    reason: str
+    distance: float | None  # what the column is sorted by
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One audit in the table of all models: the measure shown, and each model's standing."""
+
+    audit: str
+    title: str
+    measure: str
+    standings: Mapping[str, Standing]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TablePart:
+    id: str
+    table: FindingTable
+    view: TableView
+    file: str = ""
+
+
+def change_rows(page: ComparisonPage) -> tuple[Row, ...]:
+    """Return the grid: a row for each audit of which anything was compared, a cell for each pair."""
+    rows = []
+    for audit, title in page.audits.items():
+        of_audit = [each for each in page.verdicts if each.audit == audit]
+        if not of_audit:
+            continue
+        scales = _scales((each.measure, each) for each in of_audit)
+        cells = []
+        for before, after in page.pairs:
+            mine = [each for each in of_audit if (each.before, each.after) == (before, after)]
+            ordered = sorted(mine, key=lambda each: _FIRST.index(each.state))
+            shown = [_shown(each, scales.get(each.measure)) for each in ordered]
+            cells.append(
+                Cell(before=before, after=after, first=shown[0] if shown else None, others=tuple(shown[1:]))
+            )
+        rows.append(Row(audit=audit, title=title, cells=tuple(cells)))
+    return tuple(rows)
+
+
+def standing_columns(page: ComparisonPage) -> tuple[Column, ...]:
+    """Return the table of all models: for each audit its first measure that most of the models have."""
+    table = next((each for each in page.tables if each.name == "standings"), None)
+    columns = []
+    for audit, title in page.audits.items():
+        rows = [row for row in (table.rows if table else ()) if row.labels["audit"] == audit]
+        counts: dict[str, int] = {}
+        for row in rows:
+            name = str(row.labels["measure"])
+            counts[name] = counts.get(name, 0) + (not math.isnan(row.estimate))
+        if not counts:
+            continue
+        measure = max(counts, key=lambda name: counts[name])  # the first of those that most have
+        mine = [row for row in rows if row.labels["measure"] == measure]
+        ends = [end for row in mine for end in (row.low, row.high, row.estimate) if math.isfinite(end)]
+        scale = (min([0.0, *ends]), max([0.0, *ends]))
+        standings = {
+            str(row.labels["model"]): _standing(row, scale, page.leans.get(str(row.labels["model"]), ()), audit)
+            for row in mine
+        }
+        columns.append(Column(audit=audit, title=title, measure=measure, standings=standings))
+    return tuple(columns)
+
+
+def render_comparison(page: ComparisonPage) -> str:
+    """Return the page as HTML; whatever came from a model, a user or a file is shown as text."""
+    style = asset("report.css") + asset("comparison.css")
+    script = "\n".join(asset(name) for name in _SCRIPTS)
+    rows = change_rows(page)
+    states = [cell.state for row in rows for cell in row.cells]
+    return (
+        page_templates()
+        .get_template("comparison.html")
+        .render(
+            page=page,
+            rows=rows,
+            states={state: states.count(state) for state in _FIRST},
+            columns=standing_columns(page) if not page.pairs else (),
+            tables=[
+                _TablePart(id=str(number), table=table, view=table_view(_for_page(table)))
+                for number, table in enumerate(page.tables, start=1)
+                if table.rows
+            ],
+            style=Markup(style),
+            script=Markup(script),
+            policy=security_policy(style=style, scripts=[script]),
+        )
+    )
+
+
+def write_comparison(page: ComparisonPage, path: Path) -> Path:
+    """Write the page, making its folder where there is none, and return where it is."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the page cannot be written to {path}: {error.strerror}") from error
+    write_atomically(path, render_comparison(page).encode("utf-8", "replace"), run=path.parent)
+    return path
+
+
+def _for_page(table: FindingTable) -> FindingTable:
+    if table.name != "units":
+        return table
+    counts: dict[tuple[object, ...], int] = {}
+    kept: list[Finding] = []
+    for row in table.rows:
+        key = tuple(row.labels[name] for name in ("audit", "measure", "before", "after"))
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= MOST_UNITS:
+            kept.append(row)
+    return replace(table, rows=tuple(kept))
+
+
+def _shown(verdict: ChangeVerdict, scale: tuple[float, float] | None) -> Shown:
+    told = verdict.state != "cannot tell"
+    numbers = f"{estimate_text(verdict.estimate)} {interval_text(verdict.low, verdict.high)}" if told else ""
+    if told and not math.isnan(verdict.lean_before):
+        numbers += f"; {estimate_text(verdict.lean_before)} → {estimate_text(verdict.lean_after)}"
+        numbers += f"; {verdict.n} {verdict.unit}{'s' if verdict.n != 1 else ''} of both"
+    picture = _interval(verdict, scale, verdict.detectable) if told and scale else None
+    return Shown(verdict=verdict, numbers=numbers, interval=picture)
+
+
+def _standing(row: Finding, scale: tuple[float, float], leans: Iterable[Verdict], audit: str) -> Standing:
+    known = [each.state for each in leans if each.audit == audit and each.concerns == "lean"]
+    state = next((state for state in _LEANS if state in known), "")
+    told = not math.isnan(row.estimate)
+    return Standing(
+        state=state,
+        letters=letter_ranges(str(row.labels["group"]).split()),
+        numbers=f"{estimate_text(row.estimate)} {interval_text(row.low, row.high)}" if told else "",
+        reason=str(row.labels["reason"]),
+        distance=abs(row.estimate) if told else None,
+        interval=_interval(row, scale, math.nan) if told else None,
+    )
+
+
+def letter_ranges(letters: Sequence[str]) -> str:
+    """Write letters, three and more that follow each other as a range.
+
+    >>> letter_ranges(["a", "b"]), letter_ranges(["a", "c", "d", "e"]), letter_ranges(["y", "z", "aa"])
+    ('a b', 'a c–e', 'y–aa')
+    """
+    runs: list[list[str]] = []
+    for letter in letters:
+        if runs and _number(letter) == _number(runs[-1][-1]) + 1:
+            runs[-1].append(letter)
+        else:
+            runs.append([letter])
+    return " ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else " ".join(run) for run in runs)
+
+
+def _number(letter: str) -> int:
+    number = 0
+    for each in letter.rstrip("′"):
+        number = 26 * number + ord(each) - ord("a") + 1
+    return number
+
+
+def _scales(verdicts: Iterable[tuple[str, ChangeVerdict]]) -> dict[str, tuple[float, float]]:
+    """Return for each measure the range that holds 0, every interval and every detectable change."""
+    ends: dict[str, list[float]] = {}
+    for measure, each in verdicts:
+        numbers = (each.low, each.high, each.estimate, each.detectable, -each.detectable)
+        ends.setdefault(measure, [0.0]).extend(number for number in numbers if math.isfinite(number))
+    return {measure: (min(all_), max(all_)) for measure, all_ in ends.items()}
+
+
+def _interval(row: ChangeVerdict | Finding, scale: tuple[float, float], reach: float) -> Interval | None:
+    least, most = scale
+    if not all(map(math.isfinite, (row.low, row.high, row.estimate))) or not least < most:
+        return None
+
+    def place(number: float) -> float:
+        return round(_LEFT + _WIDTH * (number - least) / (most - least), 2)
+
+    known = math.isfinite(reach)
+    return Interval(
+        zero=place(0.0),
+        low=place(row.low),
+        high=place(row.high),
+        estimate=place(row.estimate),
+        detectable=(place(-reach), place(reach)) if known else None,
+        numbers=f"{estimate_text(row.estimate)}, 95 % interval {interval_text(row.low, row.high)}"
+        + (f"; smallest detectable change {estimate_text(reach)}" if known else ""),
+    )

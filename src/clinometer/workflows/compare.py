@@ -1,0 +1,450 @@
+"""Comparing models: of two runs, of many, or of one; needs no model, only what the runs hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clinometer import __version__
+from clinometer.errors import ClinometerError, InputError, nearest
+from clinometer.limits import TEXT, read_limited
+from clinometer.probes import PROBES, get_probe
+from clinometer.probes.kit.before_after import pairs_of
+from clinometer.probes.kit.compare import Change, Units, compare_models, most_changed, places_of
+from clinometer.probes.protocol import Probe
+from clinometer.results import Comparison
+from clinometer.store import RunFolder, open_any
+from clinometer.types import ChangeVerdict, Finding, Findings, FindingTable, ModelInfo, Verdict
+from clinometer.workflows.plans import conclude, other_questions, plans_of, probe_options, spec_of
+
+MANY = 5  # models from which a page is a table of all, and not of pairs with the first
+IN_ONE = "::"  # RUN::MODEL names one model of a run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareRequest:
+    """Runs (or bundles) to compare, and which is before: the first, or the one that `base` names.
+
+    Of one run its models are compared. `RUN::MODEL` is one model of a run. `base` is one of the sources, or the
+    name of a model. `probes` are audits that are neither built in nor installed.
+    """
+
+    sources: tuple[str | Path | RunFolder, ...]
+    base: str = ""
+    probes: tuple[Probe, ...] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A run, what it found, and which of its models are compared."""
+
+    name: str  # the folder's
+    given: str  # as the user wrote it
+    run: RunFolder
+    findings: Mapping[str, Findings]
+    models: tuple[ModelInfo, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One model of one run."""
+
+    label: str  # what a reader knows it by: its name, with that of its run where two have one name
+    source: Source
+    model: ModelInfo
+
+    def units(self, audit: str, probe: Probe) -> list[Units]:
+        """Return what an audit measured of this model, unit by unit."""
+        found = self.source.findings.get(audit)
+        if found is None or not hasattr(probe, "compared"):
+            return []
+        return list(probe.compared(found, [self.model]))
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """Yield what the audits say of this model, asked in whatever way."""
+        for found in self.source.findings.values():
+            for each in found.verdicts:
+                if each.model == self.model.name or each.model.startswith(f"{self.model.name} ("):
+                    yield each
+
+
+def run_compare(request: CompareRequest) -> Comparison:
+    """Compare every model with the one before it; where there are many, all with each other, too."""
+    given = {probe.name: probe for probe in request.probes}
+    sources = _sources(request, given)
+    found = dict.fromkeys(name for source in sources for name in source.findings)
+    known = {name: probe for name in found if (probe := _probe(name, given)) is not None}
+    sides = _sides(sources)
+    many = len(sides) >= MANY and len(sources) != 2
+    pairs = _pairs(sides, sources, base=request.base) if not many or request.base else []
+    audits = {name: known[name] for name in sorted(known)}
+    units = {(id(side), name): side.units(name, probe) for side in sides for name, probe in audits.items()}
+    changes: list[Change] = []
+    notes = [f"{name}: this audit is not installed here." for name in found if name not in known]
+    shared: list[Finding] = []
+    for before, after in pairs:
+        obstacles, told = _obstacles(before, after, audits)
+        notes += told
+        of_audits = {name: (units[id(before), name], units[id(after), name]) for name in audits}
+        made = compare_models(
+            of_audits, before=before.label, after=after.label, seed=request.seed, obstacles=obstacles
+        )
+        changes += made
+        shared += _shared(before, after, made)
+        notes += _unpaired(before, after, audits, of_audits)
+    notes += _alone(sides, pairs) if pairs else ()
+    standings = [
+        row
+        for name in audits
+        for row in _standings(name, {side.label: units[id(side), name] for side in sides}, seed=request.seed)
+    ]
+    return Comparison(
+        models=tuple(side.label for side in sides),
+        pairs=tuple((before.label, after.label) for before, after in pairs),
+        verdicts=tuple(change.verdict for change in changes),
+        leans={side.label: tuple(side.verdicts()) for side in sides},
+        tables=tuple(_tables(changes, shared, standings, _similarity(sides, audits))),
+        audits={name: probe.title for name, probe in audits.items()},
+        notes=tuple(dict.fromkeys(notes)),
+        sources=tuple(source.name for source in sources),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------
+# What is compared
+
+
+def _probe(name: str, given: Mapping[str, Probe]) -> Probe | None:
+    return given.get(name) or (get_probe(name) if name in PROBES else None)
+
+
+def _sources(request: CompareRequest, given: Mapping[str, Probe]) -> list[Source]:
+    if not request.sources:
+        raise InputError("nothing to compare; name two runs, or one with several models")
+    found: list[Source] = []
+    for each in request.sources:
+        place, chosen = (each, "") if isinstance(each, RunFolder) else _split(each)
+        run = place if isinstance(place, RunFolder) else open_source(place)
+        models = run.models
+        if chosen:
+            models = tuple(info for info in models if info.name == chosen)
+            if not models:
+                names = [info.name for info in run.models]
+                raise InputError(f"no model {chosen!r} in {run.path}; {nearest(chosen, names)}")
+        text = str(run.path) if isinstance(each, RunFolder) else str(each)
+        found.append(
+            Source(name=run.path.name, given=text, run=run, findings=findings_of(run, given), models=models)
+        )
+    return found
+
+
+def _split(given: str | Path) -> tuple[Path, str]:
+    place, _, model = str(given).partition(IN_ONE)
+    return Path(place), model
+
+
+def open_source(place: Path) -> RunFolder:
+    """Open a run folder, or a bundle of one: the one place that knows what a source may be."""
+    return open_any(place)
+
+
+def findings_of(run: RunFolder, given: Mapping[str, Probe]) -> dict[str, Findings]:
+    """Return what the audits of a run found, made anew where another release, or an older table, made it."""
+    stored = {found.probe: found for found in run.read_findings()}
+    if not stored:
+        raise InputError(f"{run.path} has no findings; complete it with `clinometer resume {run.path}`")
+    spec = spec_of(run)
+    for name, found in stored.items():
+        probe = _probe(name, given)
+        if probe is None or not hasattr(probe, "compared") or other_questions(run, probe):
+            continue
+        lacking = any(not each.names and not each.gate for each in probe.compared(found, run.models))
+        if found.release != __version__ or lacking:
+            try:
+                stored[name] = conclude(probe, plans_of(probe, spec, run), run)
+            except ClinometerError:
+                continue  # an older run may lack what the audit reads by now: what it found is all there is
+    return stored
+
+
+def _sides(sources: Sequence[Source]) -> list[Side]:
+    names = [info.name for source in sources for info in source.models]
+    runs = [source.name for source in sources]
+    sides = []
+    for source in sources:
+        of_run = source.name if runs.count(source.name) == 1 else str(source.run.path)
+        for info in source.models:
+            label = info.name if names.count(info.name) == 1 else f"{info.name} [{of_run}]"
+            sides.append(Side(label=label, source=source, model=info))
+    if len(sides) < 2:
+        raise InputError("only one model to compare; name another run, or a run with several models")
+    return sides
+
+
+def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str) -> list[tuple[Side, Side]]:
+    """Return which models are before and after: of one run its models, of several those of one name."""
+    named = [side for side in sides if base and base in (side.label, side.model.name)]
+    if len(sources) == 1:
+        before = named[0] if named else None
+        if base and before is None:
+            raise InputError(f"no model {base!r} to compare with; {nearest(base, [side.label for side in sides])}")
+        tuned = pairs_of([side.model for side in sides])
+        if before is None and tuned:
+            return [(sides[pair.before], sides[pair.after]) for pair in tuned]
+        before = before or sides[0]
+        return [(before, side) for side in sides if side is not before]
+    first = _base_source(sources, sides, base)
+    ours = [side for side in sides if side.source is first and (side in named or not named)]
+    pairs = []
+    for source in sources:
+        theirs = [side for side in sides if side.source is source]
+        if source is first:
+            continue
+        alike = [(one, other) for one in ours for other in theirs if one.model.name == other.model.name]
+        if not alike and (len(ours) == 1 or len(theirs) == 1):
+            alike = [(one, other) for one in ours for other in theirs]
+        pairs += alike
+    if not pairs:
+        raise InputError(
+            f"the runs share no model by name: {', '.join(side.label for side in sides)}; name one of each run as "
+            f"RUN{IN_ONE}MODEL"
+        )
+    return pairs
+
+
+def _base_source(sources: Sequence[Source], sides: Sequence[Side], base: str) -> Source:
+    if not base:
+        return sources[0]
+    for source in sources:
+        if base in (source.given, source.name, str(source.run.path)) or Path(base) == source.run.path:
+            return source
+    for side in sides:
+        if base in (side.label, side.model.name):
+            return side.source
+    names = [*(source.given for source in sources), *(side.label for side in sides)]
+    raise InputError(f"--base {base!r} is neither one of the runs nor a model of theirs; {nearest(base, names)}")
+
+
+# ---------------------------------------------------------------------------------------------------------
+# What the two were asked
+
+
+def _obstacles(before: Side, after: Side, audits: Mapping[str, Probe]) -> tuple[dict[str, str], list[str]]:
+    """Return, by audit, why nothing of it compares, and in plain words which options differ."""
+    obstacles, notes = {}, []
+    runs = before.source.run, after.source.run
+    if runs[0] is runs[1] or runs[0].path == runs[1].path:
+        return {}, []
+    specs = [spec_of(run) for run in runs]
+    for name, probe in audits.items():
+        if any(name not in side.source.findings for side in (before, after)):
+            continue
+        versions = [run.provenance.get("questions", {}).get(name) for run in runs]
+        if versions[0] != versions[1]:
+            obstacles[name] = "they were asked by two versions of this audit"
+        options = [_values(probe_options(probe, spec)) for spec in specs]
+        free = getattr(probe, "compared_freely", None)
+        for option in sorted(options[0]):
+            one, other = (each.get(option) for each in options)
+            if one == other:
+                continue
+            notes.append(f"{name}: option {option} differs, {_short(one)} and {_short(other)}.")
+            if free is not None and option not in free:
+                obstacles.setdefault(name, f"they were asked with another {option}")
+    return obstacles, notes
+
+
+def _values(options: Any) -> dict[str, Any]:
+    """Return options by name; a file by what is in it."""
+    values = {each.name: getattr(options, each.name) for each in dataclasses.fields(options)}
+    for name, value in values.items():
+        if name.endswith("_file") and value:
+            try:
+                values[name] = f"a file ({hashlib.sha256(read_limited(Path(value), most=TEXT)).hexdigest()[:12]})"
+            except OSError:
+                values[name] = f"a file ({value})"
+    return values
+
+
+def _short(value: Any) -> str:
+    text = "none" if value in ("", None, ()) else str(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _shared(before: Side, after: Side, changes: Sequence[Change]) -> Iterator[Finding]:
+    """Yield what two models share of what they were asked, question by question."""
+    for change in changes:
+        match = change.match
+        counts = len(match.before.names), len(match.after.names), len(match.names)
+        labels: dict[str, str | int | float] = {
+            "audit": change.verdict.audit,
+            "measure": change.verdict.measure,
+            "before": before.label,
+            "after": after.label,
+            "unit": match.before.unit,
+            "units_before": counts[0],
+            "units_after": counts[1],
+            "templates": ", ".join(each for each in match.before.variants if each in match.after.variants),
+            "asked": " / ".join(dict.fromkeys((match.before.asked, match.after.asked))),
+        }
+        yield Finding(labels=labels, estimate=counts[2], n=counts[2])
+
+
+def _unpaired(
+    before: Side,
+    after: Side,
+    audits: Mapping[str, Probe],
+    units: Mapping[str, tuple[Sequence[Units], Sequence[Units]]],
+) -> Iterator[str]:
+    for name in audits:
+        ours, theirs = units[name]
+        has = [any(v.audit == name for v in side.verdicts()) for side in (before, after)]
+        if has[0] != has[1]:
+            yield f"{name}: only {(before if has[0] else after).label} was asked."
+        elif all(has) and not hasattr(audits[name], "compared"):
+            yield f"{name}: this audit names no units, so its verdicts are shown, and nothing is paired."
+        elif all(has) and not {each.question for each in ours} & {each.question for each in theirs}:
+            yield f"{name}: {before.label} and {after.label} were not asked the same."
+
+
+def _alone(sides: Sequence[Side], pairs: Sequence[tuple[Side, Side]]) -> Iterator[str]:
+    paired = {id(side) for pair in pairs for side in pair}
+    left = [side.label for side in sides if id(side) not in paired]
+    if left:
+        yield f"Not compared, because no other run has a model of that name: {', '.join(left)}."
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Tables
+
+
+def _similarity(sides: Sequence[Side], audits: Mapping[str, Probe]) -> list[Finding]:
+    """Return how alike the models see groups (the RSA matrix), where an audit can say so."""
+    rows = []
+    for name, probe in audits.items():
+        alike = getattr(probe, "alike", None)
+        asked = [side for side in sides if any(v.audit == name for v in side.verdicts())]
+        if alike is None or len(asked) < 2:
+            continue
+        rho, groups = alike([(side.source.findings[name], side.model.name) for side in asked])
+        rows += [
+            Finding(labels={"model": one.label, "other_model": other.label}, estimate=float(rho[i, j]), n=groups)
+            for i, one in enumerate(asked)
+            for j, other in enumerate(asked)
+        ]
+    return rows
+
+
+def _standings(audit: str, units: Mapping[str, Sequence[Units]], *, seed: int) -> Iterator[Finding]:
+    """Yield every model on each question of an audit that at least two were asked."""
+    for question in dict.fromkeys(each.question for given in units.values() for each in given):
+        asked = {}
+        for model, given in units.items():
+            mine = [each for each in given if each.question == question]
+            if mine:
+                asked[model] = next((each for each in mine if not each.gate), mine[0])
+        if len(asked) < 2:
+            continue
+        for place in places_of(audit, asked, seed=seed):
+            labels: dict[str, str | int | float] = {
+                "audit": audit,
+                "measure": place.units.title,
+                "model": place.model,
+                "group": " ".join(place.letters),
+                "asked": place.units.asked,
+                "reason": place.units.gate,
+            }
+            yield Finding(
+                labels=labels, estimate=place.lean, low=place.low, high=place.high, n=len(place.units.names)
+            )
+
+
+def _tables(
+    changes: Sequence[Change],
+    shared: Sequence[Finding],
+    standings: Sequence[Finding],
+    similar: Sequence[Finding],
+) -> Iterator[FindingTable]:
+    for name, title, rows in (
+        ("changes", "What changed", tuple(_change_row(change.verdict) for change in changes)),
+        ("units", "Where they differ most", tuple(row for change in changes for row in _unit_rows(change))),
+        ("ranks", "Order of units, where only that compares", tuple(_rank_rows(changes))),
+        ("shared", "What both were asked", tuple(shared)),
+        ("similarity", "How alike models see groups (ρ)", tuple(similar)),
+        ("standings", "Every model, and which cannot be told apart", tuple(standings)),
+    ):
+        yield FindingTable(name=name, title=title, caption=_CAPTIONS[name], rows=rows)
+
+
+_CAPTIONS = {
+    "changes": (
+        "How much farther from even-handed the second model is (|lean after| − |lean before|), over the "
+        "units that both were asked about. Intervals: 95 %, from paired differences and sums of the same "
+        "units. q: Benjamini–Hochberg over all measures of a pair. detectable: the smallest change that "
+        "would be found four times in five. change: of the lean with its sign. n: shared units."
+    ),
+    "units": (
+        "Words, groups, occupations, conditions or templates, those that differ most first: value after "
+        "minus value before. Nothing is tested here."
+    ),
+    "ranks": "Spearman's ρ over shared units of two models that were asked in ways whose values do not compare.",
+    "shared": (
+        "How many units both models share (estimate), of how many each was asked about, with which "
+        "templates and how."
+    ),
+    "similarity": (
+        "Representational similarity of the groups' emotion profiles (stereotypes audit): 1 is the same "
+        "relations between groups, 0 none in common. Over the groups that all of these models have; n: "
+        "groups."
+    ),
+    "standings": (
+        "The lean of every model. Models that share a letter cannot be told apart by paired tests (q over "
+        "all pairs of a measure). Only models that were asked in comparable ways have letters of one kind."
+    ),
+}
+
+
+def _rank_rows(changes: Sequence[Change]) -> Iterator[Finding]:
+    for change in changes:
+        if not math.isnan(change.match.ranks):
+            names = ("audit", "measure", "before", "after")
+            labels = {name: getattr(change.verdict, name) for name in names}
+            yield Finding(labels=labels, estimate=change.match.ranks, n=len(change.match.names))
+
+
+def _change_row(verdict: ChangeVerdict) -> Finding:
+    names = ("audit", "measure", "before", "after", "state", "lean_before", "lean_after", "change", "change_low",
+             "change_high", "detectable", "reason")  # fmt: skip
+    return Finding(
+        labels={name: getattr(verdict, name) for name in names},
+        estimate=verdict.estimate,
+        low=verdict.low,
+        high=verdict.high,
+        p=verdict.p,
+        q=verdict.q,
+        n=verdict.n,
+    )
+
+
+def _unit_rows(change: Change) -> Iterator[Finding]:
+    verdict = change.verdict
+    if not math.isnan(change.match.ranks):
+        return
+    for name, part, one, other in most_changed(change):
+        labels: dict[str, str | int | float] = {
+            "audit": verdict.audit,
+            "measure": verdict.measure,
+            "before": verdict.before,
+            "after": verdict.after,
+            "unit": name,
+            "part": part,
+            "value_before": one,
+            "value_after": other,
+        }
+        yield Finding(labels=labels, estimate=other - one, n=1)
