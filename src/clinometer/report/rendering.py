@@ -158,7 +158,7 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
     rests: dict[str, list[Mapping[str, Any]]] = {}
     for row in (row for verdict in findings.verdicts for row in verdict.rows):
         rests.setdefault(row.table, []).append(row.labels)
-    explained = Explained()
+    explained = Explained(findings.probe)
     terms = explained.new_in(findings.headlines)
     figures_of = {figure.name: explained.new_in(_texts_of(figure)) for figure in findings.figures}
     tables = {
