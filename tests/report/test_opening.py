@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from clinometer.probes import PROBES
-from clinometer.probes.reading import Reading, reading_of
+from clinometer.probes.protocol import Reading
 from clinometer.report import render
 from clinometer.report.chart_style import PAGE, PAPER
 from clinometer.report.charts import chart, opened_at
@@ -17,13 +17,14 @@ from clinometer.report.glossary import Explained
 from clinometer.report.rendering import MOST_OPEN, headline_settings, open_figures
 from clinometer.report.tables import FOLDED, UNSCRIPTED
 from clinometer.types import Figure, Finding, Findings, FindingTable, RowReference, Verdict
+from clinometer.workflows.reading import reading_of
 from tests.report.samples import page
 from tests.report.test_charts import BARS, row, svg, table
 
 
 def verdict(state="lean", **labels):
     return Verdict(
-        audit="p", model="m", aspect="a", state=state, estimate=1, low=0, high=2, p=0.01, q=0.01, n=1, detectable=1,
+        audit="p", model="m", aspect="a", state=state, estimate=1, low=0, high=2, p=0.1, q=0.1, n=1, detectable=1,
         size="", sentence="m leans.", rows=(RowReference(table="t", labels=labels),),
     )  # fmt: skip
 
@@ -61,6 +62,19 @@ def test_menus_open_together_where_there_is_something_to_draw():
     assert drawn.alt == "F (model y, template second). a: 2.00."
 
 
+def test_what_was_found_is_said_before_what_was_not():
+    found = Findings(
+        probe="p",
+        tables=(),
+        figures=(),
+        headlines=("a cannot be judged: x.", "b was not found to lean.", "m leans: by 1."),
+        verdicts=(verdict(model="m"),),
+    )
+    html = render(page(findings=(found,), evidence={}, files={}))
+    said = re.findall(r"<li><bdi>(.*?)</bdi></li>", html)
+    assert said[:3] == ["m leans: by 1.", "b was not found to lean.", "a cannot be judged: x."]
+
+
 def test_at_most_eight_figures_are_open():
     for numbers in ([8, 19, 6, 6, 11], [3] * 12, [1], [0, 0], [50, 50]):
         shown = open_figures(numbers)
@@ -79,7 +93,7 @@ def test_a_panel_that_would_be_empty_is_not_drawn():
     drawn = chart(figure, rows, colours=PAPER, width=600)
     assert (drawn.columns, list(drawn.spec["facet"])) == (3, ["column"])
     picture = svg(figure, rows, width=600)
-    assert all(f">{name}</text>" in picture for name in ("x, own", "y, one", "y, two"))
+    assert all(f">{name}</" in picture for name in ("x", "y", "own", "one", "two"))
     assert picture.count('aria-roledescription="bar"') + picture.count("mark-rect role-mark") >= 3
     full = table(*(row(1, word="a", model=m, scorer=s) for m in "xy" for s in "12"))
     assert set(chart(figure, full, colours=PAPER, width=600).spec["facet"]) == {"row", "column"}

@@ -73,7 +73,7 @@ def eval_results(source: CardSource, model: ModelInfo) -> list[EvalResult]:
                 dataset_type=_OURS + verdict.audit,
                 dataset_name=source.titles.get(verdict.audit, verdict.audit),
                 dataset_config=source.profile,
-                metric_type="lean",
+                metric_type=verdict.concerns,
                 metric_name=_asked(verdict, model),
                 metric_value=verdict.estimate if told else "cannot tell",
                 metric_args={
@@ -126,7 +126,7 @@ def written_into(readme: str, source: CardSource, model: ModelInfo) -> str:
         model_name=name or model.name.rpartition("/")[2] or model.name,
         eval_results=[*others, *eval_results(source, model)],
     )
-    ours = data.to_yaml().rstrip("\n") + "\n"
+    ours: str = data.to_yaml().rstrip("\n") + "\n"
     index = _INDEX.search(metadata.replace("\r\n", "\n"))
     plain = metadata.replace("\r\n", "\n")
     plain = plain[: index.start()] + ours + plain[index.end() :] if index else plain + ours
@@ -135,7 +135,7 @@ def written_into(readme: str, source: CardSource, model: ModelInfo) -> str:
         text = _SECTION.sub(lambda _: mine, text, count=1)
     else:
         text = text + ("" if not text or text.endswith("\n") else line) + (line if text.strip() else "") + mine
-    whole = start + plain.replace("\n", line) + end + text
+    whole: str = start + plain.replace("\n", line) + end + text
     _require_kept(before, whole)
     return whole
 

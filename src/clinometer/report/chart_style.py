@@ -56,9 +56,19 @@ def shortened(place: str) -> dict[str, Any]:
     Names of models and of groups often begin alike: "people who have …". `assets/charts.js` adjusts how many
     letters are kept.
     """
-    most, name = f"{place}_letters", "datum.label"
+    return {"labelExpr": _without_middle("datum.label", place), "labelLimit": 0}
+
+
+def two_lines() -> dict[str, Any]:
+    """Return Vega settings for the name of a panel that is two names, with a line break between them."""
+    lines = (_without_middle(f"split(datum.label, '\\n')[{line}]", "header") for line in (0, 1))
+    return {"labelExpr": f"[{', '.join(lines)}]", "labelLimit": 0}
+
+
+def _without_middle(name: str, place: str) -> str:
+    most = f"{place}_letters"
     ends = f"slice({name}, 0, floor({most} / 3)) + '…' + slice({name}, floor({most} / 3) + 1 - {most})"
-    return {"labelExpr": f"length({name}) > {most} ? {ends} : {name}", "labelLimit": 0}
+    return f"(length({name}) > {most} ? {ends} : {name})"
 
 
 def letters(panel_width: int) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from clinometer.report.chart_style import (
     config,
     letters,
     shortened,
+    two_lines,
 )
 from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData
 from clinometer.report.rounding import MISSING, label_text
@@ -99,10 +100,10 @@ class Drawing:
                 "panel:N",
                 title=None,
                 sort=alt.EncodingSortField(field="place", op="min", order="ascending"),
-                header=alt.Header(**shortened("header")),
+                header=alt.Header(**two_lines()),
             )
             whole = whole.facet(data=alt.NamedData("rows"), column=panel).transform_calculate(
-                panel=f"datum.{first} + ', ' + datum.{second}",
+                panel=f"datum.{first} + '\\n' + datum.{second}",
                 place="datum.{} * 1000 + datum.{}".format(*places),
             )
         elif facets:
@@ -288,11 +289,9 @@ class Drawing:
 
     def _colour_by_estimate(self) -> alt.Color:
         low, high = self.colour_range()
-        if self.beyond_chance:
-            field, title, hues = "beyond", "beyond chance", DIVERGING
-        else:
-            field, title = ESTIMATE, self.title(ESTIMATE)
-            hues = SEQUENTIAL if self.figure.reference is None else DIVERGING
+        field, title = ("beyond", "beyond chance") if self.beyond_chance else (ESTIMATE, self.title(ESTIMATE))
+        has_middle = self.beyond_chance or self.figure.reference is not None
+        hues = DIVERGING if has_middle else SEQUENTIAL
         return alt.Color(
             f"{field}:Q",
             title=title,
