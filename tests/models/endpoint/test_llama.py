@@ -7,9 +7,7 @@ import math
 import numpy as np
 import pytest
 
-import clinometer
 from clinometer.models.load import load_model
-from clinometer.store import RunFolder, StageKey
 from clinometer.types import AnswerWord, Ask, Message, ModelSpec, NextWord, Sample
 from tests.llama_server import llama_server, needs_llama
 
@@ -87,18 +85,3 @@ def test_the_first_word_of_an_answer_is_read_from_its_probabilities(chat):
     assert 0.01 < answer.covered <= answer.told
     assert math.isnan(answer.logprobs[2])
     assert answer.told > 0.8
-
-
-def test_an_audit_of_it_concludes_and_says_what_its_numbers_are(address, tmp_path):
-    model = ModelSpec(name="openai:smollm2", base_url=address, kind="causal", alias="m")
-    options = {"stereotypes": {"categories": ("political",), "templates": 1, "draws": 100}}
-    run = clinometer.audit(
-        model, probes=["stereotypes"], profile="quick", options=options, folder=tmp_path / "run"
-    )
-    (findings,) = run.findings
-    assert findings.verdicts
-    told = [notice.text for notice in findings.notices if "of the tokens that the endpoint tells" in notice.text]
-    assert told[0].startswith("m, posterior: ")
-    prior = RunFolder.open(tmp_path / "run").table(StageKey(probe="stereotypes", model="m", stage="prior"))
-    assert prior["got_told"].min() > 0.75
-    assert prior["from_model"].unique().to_list() == ["smollm2"]
