@@ -103,7 +103,9 @@ def bare(model: EndpointModel, url: str, asked: Iterator[Item], *, concurrency: 
 
         began = time.perf_counter()
         await asyncio.gather(*(one(body) for body in bodies))
-        return time.perf_counter() - began
+        took = time.perf_counter() - began
+        await client.close()
+        return took
 
     return asyncio.run(ask())
 
