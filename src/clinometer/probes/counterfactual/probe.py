@@ -28,7 +28,6 @@ from clinometer.probes.counterfactual.questions import (
     SCORED,
     asked_attributes,
     check_files,
-    fitted,
     questions,
     stages,
     ways_of,
@@ -311,6 +310,14 @@ class _Collected:
             verdict=tables.verdict_rows(one, epsilon=self.options.epsilon),
             distributions=tables.distribution_rows(one),
         )
+
+
+def fitted(plan: Plan) -> Plan:
+    """Return the plan with the number of continuations that a model of its kind is asked for."""
+    options: Options = plan.options
+    if "sample" in plan.model.capabilities or "ask" not in plan.model.capabilities or not options.chat_samples:
+        return plan
+    return replace(plan, options=replace(options, samples=max(2, min(options.samples, options.chat_samples))))
 
 
 PROBE = Counterfactual()
