@@ -29,7 +29,7 @@ from clinometer.stats import (
     paired_leans,
     rank_correlation,
 )
-from clinometer.types import ChangeState, ChangeVerdict, Finding, Findings, Verdict
+from clinometer.types import ChangeState, ChangeVerdict, Finding, Findings
 
 # What a lean is: "signed" may be above or below 0; "distance" is 0 or more, unit by unit; "share" counts units
 # with a value above one half; "measured" is one number with an interval of its own, which no other model's answers
@@ -75,11 +75,7 @@ class Units:
 def gate_of(findings: Findings, model: str, aspect: str) -> str:
     """Return why an audit can say nothing of a model, from the verdict on an aspect; "" where it can."""
     found = [each for each in findings.verdicts if each.model == model and each.aspect == aspect]
-    return next((_reason(each) for each in found if each.state == CANNOT_TELL), "")
-
-
-def _reason(verdict: Verdict) -> str:
-    return verdict.reason or "nothing was measured"
+    return next((each.reason or "nothing was measured" for each in found if each.state == CANNOT_TELL), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +103,8 @@ def matched(audit: str, before: Sequence[Units], after: Sequence[Units]) -> Iter
         best = sorted(options, key=_hindrance)
         taken: set[str] = set()
         for each in best:
-            names = {f"before {each.before.model}", f"after {each.after.model}"}
+            names = {f"before\0{each.before.model}\0{each.before.measure}"}
+            names |= {f"after\0{each.after.model}\0{each.after.measure}"}
             if taken and (each.obstacle or names & taken):
                 continue
             taken |= names
@@ -242,7 +239,8 @@ def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
     of the two decides.
     """
     if match.before.form == "share":
-        first, second = match.first > 0.5, match.second > 0.5
+        counted = np.array([part in match.before.weights for part in match.parts])
+        first, second = (side[counted] > 0.5 for side in (match.first, match.second))
         exchanged = 2 * min(int((first & ~second).sum()), int((second & ~first).sum()))
         return detectable_change(exchanged, items=int(found.n[0]), tests=tests)
     sizes = [match.parts.count(part) for part in match.before.weights]
@@ -253,7 +251,8 @@ def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
     reach = [max(float(s.estimate[0] - s.low[0]), float(s.high[0] - s.estimate[0])) for s in sides]
     if any(map(math.isnan, reach)) or not reach[0] > 0:  # models that answer alike have nothing to detect
         return math.nan
-    power = 0.8 if settled else POWER_OF_EACH
+    # a distance that has grown varies more, too
+    power = 0.8 if settled and match.before.form != "distance" else POWER_OF_EACH
     return detectable_from_interval(-max(reach), max(reach), tests=tests, power=power, freedom=freedom)
 
 
@@ -353,6 +352,7 @@ def conclude_change(
         p=row.p,
         q=row.q,
         n=row.n if state != UNTOLD else len(match.names),
+        unit=match.before.unit,
         lean_before=leans[0],
         lean_after=leans[1],
         change=signed.estimate,
@@ -418,22 +418,21 @@ def places_of(audit: str, asked: Mapping[str, Units], *, seed: int = 0) -> list[
 
     Every two models are compared by the rule of `compare_models`, on the units that both have; q over all pairs.
     """
+    judged = {model: each for model, each in asked.items() if not each.gate and each.names}
     sets: list[dict[str, Units]] = []
-    for model, each in asked.items():
+    for model, each in judged.items():
         for known in sets:
-            if not _match(audit, next(iter(known.values())), replace(each, gate="")).obstacle:
+            if not _match(audit, next(iter(known.values())), each).obstacle:
                 known[model] = each
                 break
         else:
             sets.append({model: each})
     places: list[Place] = []
     for number, known in enumerate(sets):
-        judged = {model: each for model, each in known.items() if not each.gate and each.names}
-        placed = _placed(judged, seed=seed) if judged else []
-        # letters of another set mean something else
-        places += [replace(each, letters=tuple(f"{x}{'′' * number}" for x in each.letters)) for each in placed]
-        places += [Place(model=model, units=each) for model, each in known.items() if model not in judged]
-    return places
+        for place in _placed(known, seed=seed):
+            # letters of another set mean something else
+            places.append(replace(place, letters=tuple(f"{letter}{'′' * number}" for letter in place.letters)))
+    return places + [Place(model=model, units=each) for model, each in asked.items() if model not in judged]
 
 
 def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
@@ -457,10 +456,10 @@ def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
         found = leans
         if pairs:
             rng = model_rng(seed, "pairs")
-            forms = {"signed": form == "signed", "shares": form == "share"}
             found = paired_leans(
-                values[:, one], values[:, other], parts, weights, rng=rng, draws=1999, **forms
-            ).distance
+                values[:, one], values[:, other], parts, weights, rng=rng, draws=1999,
+                signed=form == "signed", shares=form == "share",
+            ).distance  # fmt: skip
     numbers = [getattr(found, name).tolist() for name in ("estimate", "low", "high", "p")]
     rows = with_q(
         Finding(labels={}, estimate=e, low=low, high=high, p=p) for e, low, high, p in zip(*numbers, strict=True)
