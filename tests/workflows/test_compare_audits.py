@@ -22,7 +22,7 @@ APART = "stigmatized and other conditions (negative attitude)"
 
 
 def fill(lean):
-    """A masked model: negative words are likelier about stigmatized conditions by the lean, and a little by chance."""
+    """A masked model: negative words are likelier about stigmatized conditions by the lean; the rest is chance."""
 
     def answer(request):
         chance = hashlib.sha256(f"{lean}{request.text}".encode()).digest()[0] / 255
