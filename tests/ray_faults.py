@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import random
 import signal
@@ -21,8 +20,9 @@ from clinometer.engine import ClusterSettings
 from clinometer.engine.cluster.executor import RayExecutors
 from clinometer.models.fake import FakeModel
 from clinometer.probes.protocol import Stage
-from clinometer.types import Fill, Finding, Findings, FindingTable, Item, WordAnswer
+from clinometer.types import Fill, Finding, Findings, FindingTable, Item
 from clinometer.workflows import Execution
+from tests.ray_answers import answer
 
 WORDS = ("he", "she", "they")
 
@@ -73,15 +73,6 @@ class Numbers:
                     rows.append(Finding(labels=labels, estimate=sum(values) / len(values), n=len(values)))
         table = FindingTable(name="means", title="Means", caption="Means.", rows=tuple(rows))
         return Findings(probe=self.name, tables=(table,), figures=())
-
-
-def answer(request):
-    """Answers as a hash says, a little slowly; a text that says so kills its worker."""
-    if "KILL" in request.text:
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.002)
-    digest = hashlib.sha256(request.text.encode()).digest()
-    return WordAnswer(words=request.words, logprobs=tuple(-1.0 - byte / 256 for byte in digest[: len(WORDS)]))
 
 
 def fakes(count=2):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,9 @@ from clinometer.errors import PoisonedError, SpecError
 from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
 from clinometer.workflows import Execution, VerifyRequest, run_verify
+from tests.ray_answers import answer
 from tests.ray_faults import (
-    Faults,
     Numbers,
-    answer,
     audit,
     fakes,
     findings_of,
@@ -55,21 +55,11 @@ def local(tmp_path_factory):
     return findings_of(folder)
 
 
-def test_two_workers_find_what_one_process_finds(cluster, local, tmp_path):
-    execution, _ = on_ray(2)
-    run = audit(tmp_path / "run", execution)
-    assert findings_of(run.path) == local
-    assert problems(run) == ()
-    (session,) = run.folder.sessions
-    assert (session["executor"], session["threads"]) == ("ray", 1)
-
-
 def test_workers_and_a_node_die_and_another_joins(cluster, local, tmp_path):
     """A smaller sister of benchmarks/ray_faults.py, which does fifty such things to one run."""
     ray, nodes = cluster
-    execution, factory = on_ray(3)
-    faults = Faults(ray, nodes, factory, seed=3)
-    notes = []
+    execution, factory = on_ray(2)
+    did, notes = [], []
 
     class Meddling:
         """Progress that does harm: after so many answers, something dies."""
@@ -81,33 +71,36 @@ def test_workers_and_a_node_die_and_another_joins(cluster, local, tmp_path):
 
         def advance(self, count):
             before, self.answered = self.answered, self.answered + count
-            for mark, harm in ((150, "worker"), (400, "node"), (700, "worker")):
+            for mark, harm in ((150, self.kill_worker), (500, self.kill_node)):
                 if before < mark <= self.answered:
-                    self.harm(harm)
+                    harm()
+                    did.append(harm.__name__)
 
-        def harm(self, kind):
-            if kind == "node":
-                ray.remove_node(nodes.pop(), allow_graceful=False)
-            else:
-                there = [hand for hand in factory.driver().hands() if hand.session]
-                os.kill(there[0].arrived.process, signal.SIGKILL)
-            faults.done.append(kind)
+        def kill_worker(self):
+            there = [hand for hand in factory.driver().hands() if hand.session]
+            os.kill(there[0].arrived.process, signal.SIGKILL)
+
+        def kill_node(self):
+            ray.remove_node(nodes.pop(), allow_graceful=False)
 
         def end(self):
             pass
 
         def note(self, text):
             notes.append(text)
+            if "went down" in text:  # Ray lets only the main thread start a node, and notes are shown there
+                nodes.append(ray.add_node(num_cpus=2, wait=False))
 
     run = clinometer.audit(
         fakes(), probes=[Numbers()], folder=tmp_path / "run", execution=execution, progress=Meddling(),
         options={"numbers": {"questions": 600}},
     )  # fmt: skip
-    assert faults.done == ["worker", "node", "worker"]
+    assert did == ["kill_worker", "kill_node"]
     assert findings_of(run.path) == local
     assert problems(run) == ()
-    assert any("what it had is given to others" in note for note in notes)
-    nodes.append(ray.add_node(num_cpus=2, wait=False))  # for whoever comes next
+    assert any("it died; what it had is given to others" in note for note in notes)
+    (session,) = run.folder.sessions
+    assert (session["executor"], session["threads"]) == ("ray", 1)
 
 
 class Poisoned(Numbers):
@@ -116,12 +109,8 @@ class Poisoned(Numbers):
     def questions(self, stage, plan, records):
         for number, item in enumerate(super().questions(stage, plan, records)):
             if number == 33 and stage.name == "first" and plan.model.name == "fake-0":
-                yield type(item)(
-                    request=type(item.request)(
-                        text="KILL whoever is asked what [MASK] is now.", words=item.request.words
-                    ),
-                    tags=item.tags,
-                )
+                deadly = replace(item.request, text="KILL whoever is asked what [MASK] is now.")
+                yield replace(item, request=deadly)
             else:
                 yield item
 
@@ -147,7 +136,7 @@ def test_a_poisoned_batch_is_named_and_the_rest_completes(cluster, tmp_path):
 
 
 def calm_answer(request):
-    return answer(type(request)(text=request.text.replace("KILL", "calm"), words=request.words))
+    return answer(replace(request, text=request.text.replace("KILL", "calm")))
 
 
 PROGRAM = """

@@ -30,7 +30,7 @@ OURS = {
     "data": {"types", "limits", "errors", "plain"},
     "models": {"types", "limits", "errors", "folders", "plugins", "data"},
     "probes": {"types", "errors", "plain", "plugins", "data", "metrics", "stats", "models.protocols"},
-    "store": {"types", "limits", "errors", "plain", "models.protocols"},
+    "store": {"types", "limits", "errors", "plain", "folders", "models.protocols"},
     "engine": {"types", "errors", "plain", "plugins", "folders", "models", "store"},
     "report": {"types", "limits", "errors", "plain", "folders", "store", "stats"},
     "results": {"types", "errors", "store", "report"},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ from clinometer.models.protocols import Model
 from clinometer.models.providers.protocol import models_by_name
 from clinometer.probes.protocol import Probe
 from clinometer.results import Comparison, Run
-from clinometer.store import RunFolder, open_any, write_bundle
+from clinometer.store import RunFolder, fetched, open_any, working_folder, write_bundle
 from clinometer.types import ModelSpec, Profile
 from clinometer.workflows import (
     AuditRequest,
@@ -225,16 +226,17 @@ def resume(
     that a model has in the run, where its folder is now. With `accept_code_change`,
     the run goes on though the code of ours that asks a model is another by now; the run records it.
     """
-    request = ResumeRequest(
-        run=RunFolder.open(run) if isinstance(run, (str, Path)) else _folder(run),
-        models=models_by_name(models),
-        probes=tuple(probes),
-        trusted=tuple(trust_remote_code),
-        places=places or {},
-        accept_code_change=accept_code_change,
-        execution=execution or Execution(),
-    )
-    return run_resume(request, progress=progress)
+    with _working(run) as folder:
+        request = ResumeRequest(
+            run=folder,
+            models=models_by_name(models),
+            probes=tuple(probes),
+            trusted=tuple(trust_remote_code),
+            places=places or {},
+            accept_code_change=accept_code_change,
+            execution=execution or Execution(),
+        )
+        return run_resume(request, progress=progress)
 
 
 def compare(
@@ -254,7 +256,7 @@ def compare(
 
 def open_run(path: str | Path) -> Run:
     """Open a run folder, or a bundle, to read its findings and records."""
-    return Run(open_any(path))
+    return Run(open_any(fetched(path)))
 
 
 def bundle(run: Run | RunFolder | str | Path, *, out: str | Path | None = None) -> Path:
@@ -272,10 +274,21 @@ def verify(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -
 
 def write_report(run: Run | RunFolder | str | Path, *, probes: Sequence[Probe] = ()) -> Path:
     """Write the run's HTML report from its records and findings, and return where it is: beside a bundle."""
-    return report_run(_folder(run), probes={probe.name: probe for probe in probes})
+    with _working(run, bundles=True) as folder:
+        return report_run(folder, probes={probe.name: probe for probe in probes})
 
 
 def _folder(run: Run | RunFolder | str | Path) -> RunFolder:
     if isinstance(run, Run):
         return run.folder
-    return run if isinstance(run, RunFolder) else open_any(run)
+    return run if isinstance(run, RunFolder) else open_any(fetched(run))
+
+
+@contextlib.contextmanager
+def _working(run: Run | RunFolder | str | Path, *, bundles: bool = False) -> Iterator[RunFolder]:
+    """Yield a run that is written to: one on shared storage is leased, and what changes is sent there."""
+    if isinstance(run, (Run, RunFolder)):
+        yield _folder(run)
+        return
+    with working_folder(run) as folder:
+        yield open_any(folder) if bundles else RunFolder.open(folder)

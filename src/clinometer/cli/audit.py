@@ -7,24 +7,7 @@ from typing import Annotated
 
 import typer
 
-from clinometer.cli.arguments import (
-    AcceptMissingOption,
-    BatchTokensOption,
-    CacheOption,
-    ConcurrencyOption,
-    DeviceOption,
-    ExecutorOption,
-    MaxCostOption,
-    MaxRequestsOption,
-    MaxTokensOption,
-    QuietOption,
-    RayAddressOption,
-    RayLogsOption,
-    TrustOption,
-    WorkerResourcesOption,
-    WorkersOption,
-    cluster_of,
-)
+from clinometer.cli import arguments
 from clinometer.cli.outcome import (
     AllowOption,
     FailOnOption,
@@ -120,7 +103,7 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    trust_remote_code: TrustOption = None,
+    trust_remote_code: arguments.TrustOption = None,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -141,21 +124,24 @@ def audit(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The run folder; it must not exist.", show_default="runs/<date>-<model>-<profile>"),
+        typer.Option(
+            help="The run folder, or s3://BUCKET/RUN; it must not exist.",
+            show_default="runs/<date>-<model>-<profile>",
+        ),
     ] = None,
-    device: DeviceOption = "auto",
-    batch_tokens: BatchTokensOption = 0,
-    cache: CacheOption = None,
-    executor: ExecutorOption = "local",
-    ray_address: RayAddressOption = None,
-    workers: WorkersOption = 0,
-    worker_resources: WorkerResourcesOption = None,
-    ray_logs: RayLogsOption = False,
-    concurrency: ConcurrencyOption = 8,
-    max_requests: MaxRequestsOption = 0,
-    max_tokens: MaxTokensOption = 0,
-    max_cost: MaxCostOption = 0.0,
-    accept_missing: AcceptMissingOption = False,
+    device: arguments.DeviceOption = "auto",
+    batch_tokens: arguments.BatchTokensOption = 0,
+    cache: arguments.CacheOption = None,
+    executor: arguments.ExecutorOption = "local",
+    ray_address: arguments.RayAddressOption = None,
+    workers: arguments.WorkersOption = 0,
+    worker_resources: arguments.WorkerResourcesOption = None,
+    ray_logs: arguments.RayLogsOption = False,
+    concurrency: arguments.ConcurrencyOption = 8,
+    max_requests: arguments.MaxRequestsOption = 0,
+    max_tokens: arguments.MaxTokensOption = 0,
+    max_cost: arguments.MaxCostOption = 0.0,
+    accept_missing: arguments.AcceptMissingOption = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -163,7 +149,7 @@ def audit(
             help="Print how many requests and tokens each audit needs, and stop; sends and writes nothing.",
         ),
     ] = False,
-    quiet: QuietOption = False,
+    quiet: arguments.QuietOption = False,
     json: JsonOption = None,
     markdown: MarkdownOption = None,
     fail_on: FailOnOption = "",
@@ -231,12 +217,12 @@ def audit(
         batch_tokens=batch_tokens,
         cache=cache,
         executor=executor,
-        cluster=cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
+        cluster=arguments.cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
         concurrency=concurrency,
         limits=budget,
         accept_missing=accept_missing,
     )
-    request = AuditRequest(spec=wanted, folder=place, execution=execution)
+    request = AuditRequest(spec=wanted, folder=place, execution=execution, cohort=spec is not None)
     if dry_run:
         from clinometer.cli.estimate import print_estimate
 

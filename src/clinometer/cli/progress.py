@@ -31,18 +31,30 @@ def finish_run(place: Path, work: Callable[[Progress], Run], *, quiet: bool) -> 
         with show_progress(quiet=quiet) as progress:
             run = work(progress)
     except KeyboardInterrupt:
-        again = f"continue with: clinometer resume {place}" if place.exists() else "nothing was written"
+        shared = shared_address(place)
+        there = shared or place.exists()
+        again = f"continue with: clinometer resume {shared or place}" if there else "nothing was written"
         show(error=True)
         show(f"clinometer: stopped; {again}", error=True)
         raise typer.Exit(130) from None
     except (EndpointError, StoppedError, WorkerError) as error:
-        if not place.exists():
+        shared = shared_address(place)
+        if not shared and not place.exists():
             raise
         raise type(error)(
-            f"{error}; what was answered is kept, continue with: clinometer resume {place}"
+            f"{error}; what was answered is kept, continue with: clinometer resume {shared or place}"
         ) from None
     print_run(run)
+    if shared := shared_address(place):
+        show(f"shared  {shared}")
     return run
+
+
+def shared_address(place: Path) -> str:
+    """Return the address of a run on shared storage; "" for a folder here."""
+    from clinometer.store.remote import address_of
+
+    return address_of(place)
 
 
 def print_run(run: Run) -> None:
@@ -58,6 +70,8 @@ def print_run(run: Run) -> None:
     show()
     show(f"run     {run.path}")
     show(f"report  {run.report_path}")
+    if (run.path / "comparison.html").is_file():
+        show(f"compare {run.path / 'comparison.html'}")
     if run.digest:
         show(f"digest  {run.digest}")
 

@@ -11,6 +11,7 @@ from clinometer.store.parts import DamagedPart, Done
 from clinometer.store.run import RunFolder, RunModels
 from clinometer.store.schema import Row
 from clinometer.store.seal import SEAL
+from clinometer.store.sharing import fetched, working_folder
 from clinometer.store.tags import digest_of_tags
 from clinometer.store.writer import RecordWriter
 
@@ -33,12 +34,14 @@ __all__ = [
     "digest_of_tags",
     "empty_records",
     "explain_os_errors",
+    "fetched",
     "findings_digest",
     "make_folder",
     "open_any",
     "open_bundle",
     "refuse_occupied",
     "table_frame",
+    "working_folder",
     "write_atomically",
     "write_bundle",
 ]

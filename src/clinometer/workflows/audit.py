@@ -28,7 +28,8 @@ from clinometer.probes.protocol import Plan, Probe, Stage, questions_version
 from clinometer.questions import items_of
 from clinometer.results import Run
 from clinometer.spec import dump_spec, with_folders
-from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied
+from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied, working_folder
+from clinometer.store.remote import address_of
 from clinometer.types import AuditSpec, Findings, Item, ModelInfo
 from clinometer.workflows.checks import (
     FirstQuestions,
@@ -38,6 +39,7 @@ from clinometer.workflows.checks import (
     check_roles,
     check_spec,
 )
+from clinometer.workflows.cohort import COHORT, compare_cohort
 from clinometer.workflows.places import with_places, without_places
 from clinometer.workflows.plans import (
     RunRecords,
@@ -68,6 +70,7 @@ class AuditRequest:
     models: Mapping[str, Model] = field(default_factory=dict)  # those in memory, by name
     probes: tuple[Probe, ...] = ()  # those that are neither built in nor installed
     execution: Execution = field(default_factory=Execution)
+    cohort: bool = False  # whether the run ends in a comparison of its models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,10 @@ class ResumeRequest:
 
 
 def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run:
-    """Make a new run folder, complete it and write its report."""
+    """Make a new run folder, complete it and write its report; one on shared storage is worked on here."""
+    if address_of(request.folder):
+        with working_folder(request.folder, new=True) as folder:
+            return run_audit(replace(request, folder=folder), progress=progress)
     progress = progress or Silent()
     spec = with_folders(request.spec, base=Path.cwd())
     probes = probes_of(spec, given=request.probes)
@@ -121,6 +127,7 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
         provenance={
             "key_version": KEY_VERSION,
             "questions": {name: questions_version(probe) for name, probe in probes.items()},
+            **({COHORT: True} if request.cohort and len(models.audited) > 1 else {}),
             **describe_machine(seed=spec.seed, release=__version__),
         },
         models=models,
@@ -130,6 +137,7 @@ def run_audit(request: AuditRequest, *, progress: Progress | None = None) -> Run
     with run.lock(), contextlib.closing(pool):
         found = _Completion(run, spec_of(run), probes, pool, progress, first).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
+        compare_cohort(run, probes=probes.values(), progress=progress)
     return Run(run, found)
 
 
@@ -160,6 +168,7 @@ def run_resume(request: ResumeRequest, *, progress: Progress | None = None) -> R
         with contextlib.closing(pool):
             found = _Completion(run, spec, probes, pool, progress, None).complete(request.execution.cache)
         report_run(run, findings=found, probes=probes)
+        compare_cohort(run, probes=probes.values(), progress=progress)
     return Run(run, found)
 
 

@@ -32,6 +32,7 @@ class Options:
     max_values: kit.Count = 0  # of each attribute, drawn by the seed; 0: all
     max_templates: kit.Count = 0
     samples: Annotated[int, Field(ge=2, le=1_000_000)] = 100  # continuations of each prefix; the paper has 1,000
+    chat_samples: kit.Count = 0  # continuations by a chat model, which writes each twice over; 0: as samples
     max_new_tokens: Annotated[int, Field(ge=1, le=100_000)] = 50
     temperature: AboveZero = 1.0
     top_k: kit.Count = 0  # 0: off

@@ -1,0 +1,168 @@
+"""What Ray costs: efficiency of a second worker, overhead of a batch, memory of the driver.
+
+    python benchmarks/ray.py [efficiency] [overhead] [memory] [--requests 400000] [--seconds 20] [--rounds 2]
+
+efficiency  a masked model on one and on two single-thread workers, in turns; requests a second from the first answer
+            to the last, so that neither Ray's start nor loading counts. 100 %: two workers are twice as fast as one.
+            The local executor with one thread, in this process, is timed for comparison.
+overhead    a model that answers at once, in batches of 16 requests: what is left is planning, sending and receiving.
+memory      the driver's resident memory after a tenth of the requests and after all of them.
+
+Other programs on the machine disturb all of it: the load is printed, and the rounds are shown one by one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+sys.path[:] = [
+    place for place in sys.path if Path(place or ".").resolve() != Path(__file__).parent
+]  # not this ray
+
+from clinometer.engine import Batch, ClusterSettings, LocalExecutor
+from clinometer.engine.batching import plan_batches
+from clinometer.engine.cluster.executor import RayExecutors
+from clinometer.models.fake import FakeModel
+from clinometer.models.load import load_model
+from clinometer.types import Fill, ModelSpec, WordAnswer
+
+MODEL = "builtin:masked"
+TOKENS = 2_048  # in a batch: what a CPU is given
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", default=["efficiency", "overhead", "memory"])
+    parser.add_argument("--requests", type=int, default=400_000, help="of the memory measurement")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each round of the efficiency measurement")
+    parser.add_argument("--rounds", type=int, default=2)
+    options = parser.parse_args()
+    cores = os.cpu_count()
+    print(f"{cores} cores, load {os.getloadavg()[0]:.1f} before anything was begun")
+    if "efficiency" in options.what:
+        efficiency(options.seconds, options.rounds)
+    if "overhead" in options.what:
+        overhead()
+    if "memory" in options.what:
+        memory(options.requests)
+
+
+def efficiency(seconds: float, rounds: int) -> None:
+    """Compare two workers with one."""
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    for _, workers in itertools.product(range(rounds), (1, 2)):
+        factory = RayExecutors(ClusterSettings(workers=workers, threads=1), release="benchmark")
+        try:
+            model = load_model(ModelSpec(name=MODEL), device="cpu")
+            executor = factory(model, spec=ModelSpec(name=MODEL), device="cpu")
+            rate, busy = _rate(executor.run(_questions(model)), seconds, warm=workers)
+        finally:
+            factory.close()
+        rates[workers].append(rate)
+        load = os.getloadavg()[0]
+        print(f"  {workers} worker(s): {rate:8.1f} requests/s, driver busy {busy:4.0%} of a core, load {load:.1f}")
+    import torch
+
+    torch.set_num_threads(1)
+    local, _ = _rate(LocalExecutor(model).run(_questions(model)), seconds, warm=1)
+    one, two = (statistics.median(rates[workers]) for workers in (1, 2))
+    print(f"  local, one thread: {local:8.1f} requests/s; one worker reaches {one / local:.0%} of it")
+    print(f"efficiency from 1 to 2 workers: {two / (2 * one):.0%} (medians of {rounds} rounds)")
+
+
+def overhead() -> None:
+    """Time batches that cost nothing."""
+    local, there = (
+        _empty_batches(None),
+        _empty_batches(RayExecutors(ClusterSettings(workers=1), release="benchmark")),
+    )
+    print(f"overhead: {1e3 * (there - local):.2f} ms a batch with Ray ({1e3 * local:.2f} ms without)")
+
+
+def _empty_batches(factory: RayExecutors | None) -> float:
+    model = FakeModel(answer=_at_once, name="empty")
+    executor = (
+        LocalExecutor(model)
+        if factory is None
+        else factory.carry(model, spec=ModelSpec(name="empty"), device="cpu")
+    )
+    requests = [Fill(text=f"Number {number} is [MASK].", words=("he", "she")) for number in range(16)]
+    try:
+        answered = executor.run(Batch(number, requests) for number in itertools.count())
+        for _ in range(50):
+            next(answered)
+        began = time.perf_counter()
+        for _ in range(1000):
+            next(answered)
+        return (time.perf_counter() - began) / 1000
+    finally:
+        if factory is not None:
+            factory.close()
+
+
+def memory(requests: int) -> None:
+    """Watch the driver's memory while many requests go by."""
+    factory = RayExecutors(ClusterSettings(workers=1), release="benchmark")
+    executor = factory.carry(FakeModel(answer=_at_once, name="empty"), spec=ModelSpec(name="empty"), device="cpu")
+
+    def batches() -> Iterator[Batch]:
+        for number in range(requests // 64):
+            texts = (f"Number {64 * number + each} is [MASK]." for each in range(64))
+            yield Batch(number, [Fill(text=text, words=("he", "she")) for text in texts])
+
+    seen: dict[int, float] = {}
+    began = time.perf_counter()
+    try:
+        for count, _ in enumerate(executor.run(batches()), start=1):
+            if count in (requests // 640, requests // 64):
+                seen[64 * count] = _resident()
+    finally:
+        factory.close()
+    taken = time.perf_counter() - began
+    shown = ", ".join(f"{mebibytes:.0f} MiB after {count:,} requests" for count, mebibytes in seen.items())
+    print(f"memory of the driver: {shown} ({requests / taken:,.0f} requests/s)")
+
+
+def _questions(model: object) -> Iterator[Batch]:
+    """Yield batches of prompts of many lengths, as a window of an audit has them, for ever."""
+    fillers = ("", "of this town ", "who live and work in the old part of this town ")
+    texts = [f"The {number} people {fillers[number % 3]}are said to be [MASK]." for number in range(4096)]
+    requests = [Fill(text=text, top_k=50) for text in texts]
+    plan = plan_batches(model.cost(requests), budget=TOKENS)  # type: ignore[attr-defined]
+    for number, places in enumerate(itertools.cycle(plan)):
+        yield Batch(number, [requests[place] for place in places])
+
+
+def _rate(answered: Iterable[object], seconds: float, *, warm: int) -> tuple[float, float]:
+    """Return requests a second once every worker is warm, and how busy this process was."""
+    count, began, cpu = 0, 0.0, 0.0
+    for number, each in enumerate(answered):
+        if number == 8 * warm:
+            began, cpu = time.perf_counter(), time.process_time()
+        elif number > 8 * warm:
+            count += len(each.answers)  # type: ignore[attr-defined]
+            if time.perf_counter() - began > seconds:
+                break
+    taken = time.perf_counter() - began
+    return count / taken, (time.process_time() - cpu) / taken
+
+
+def _at_once(request: Fill) -> WordAnswer:
+    return WordAnswer(words=request.words, logprobs=(-1.0, -2.0))
+
+
+def _resident() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+if __name__ == "__main__":
+    main()
