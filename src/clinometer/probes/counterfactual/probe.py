@@ -312,12 +312,4 @@ class _Collected:
         )
 
 
-def fitted(plan: Plan) -> Plan:
-    """Return the plan with the number of continuations that a model of its kind is asked for."""
-    options: Options = plan.options
-    if "sample" in plan.model.capabilities or "ask" not in plan.model.capabilities or not options.chat_samples:
-        return plan
-    return replace(plan, options=replace(options, samples=max(2, min(options.samples, options.chat_samples))))
-
-
 PROBE = Counterfactual()
