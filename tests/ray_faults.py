@@ -18,11 +18,10 @@ from pathlib import Path
 import clinometer
 from clinometer.engine import ClusterSettings
 from clinometer.engine.cluster.executor import RayExecutors
-from clinometer.models.fake import FakeModel
 from clinometer.probes.protocol import Stage
 from clinometer.types import Fill, Finding, Findings, FindingTable, Item
 from clinometer.workflows import Execution
-from tests.ray_answers import answer
+from tests.ray_answers import Treacherous
 
 WORDS = ("he", "she", "they")
 
@@ -75,8 +74,8 @@ class Numbers:
         return Findings(probe=self.name, tables=(table,), figures=())
 
 
-def fakes(count=2):
-    return [FakeModel(answer=answer, name=f"fake-{number}") for number in range(count)]
+def fakes(count=2, *, calm=False):
+    return [Treacherous(f"fake-{number}", calm=calm) for number in range(count)]
 
 
 def audit(folder, execution, *, questions=600, models=2):

@@ -95,7 +95,7 @@ class RayExecutors:
     @property
     def at_once(self) -> int:
         """How many stages are asked side by side, so that no worker waits for the last batches of one."""
-        return 2 + (self.settings.workers or 2)
+        return min(32, 2 + (self.settings.workers or 6))
 
     def keep_threads(self, threads: int) -> None:
         """Compute with as many threads as the run began with, unless the user says otherwise."""
