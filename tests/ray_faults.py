@@ -28,7 +28,7 @@ WORDS = ("he", "she", "they")
 
 @dataclass(frozen=True)
 class Options:
-    questions: int = 600
+    questions: int = 240
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def fakes(count=2, *, calm=False):
     return [Treacherous(f"fake-{number}", calm=calm) for number in range(count)]
 
 
-def audit(folder, execution, *, questions=600, models=2):
+def audit(folder, execution, *, questions=240, models=2):
     return clinometer.audit(
         fakes(models),
         probes=[Numbers()],
@@ -120,7 +120,7 @@ def three_nodes():
             initialize_head=True,
             head_node_args={"num_cpus": 1, "_system_config": quick, "include_dashboard": False},
         )
-        nodes = [cluster.add_node(num_cpus=2, wait=False) for _ in range(2)]
+        nodes = [cluster.add_node(num_cpus=1, wait=False) for _ in range(2)]
         cluster.wait_for_nodes()
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR", namespace="tests")
         from clinometer.engine.cluster.connection import _hush
@@ -180,5 +180,5 @@ class Faults:
             self.cluster.remove_node(self.nodes.pop(self.rng.randrange(len(self.nodes))), allow_graceful=False)
             self.done.append("node")
         elif kind == "join" and len(self.nodes) < 3:
-            self.nodes.append(self.cluster.add_node(num_cpus=2, wait=False))
+            self.nodes.append(self.cluster.add_node(num_cpus=1, wait=False))
             self.done.append("join")

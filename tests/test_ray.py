@@ -31,6 +31,7 @@ from tests.ray_faults import (
 # one cluster for all of them, in one test process; Ray warns of files that its own processes have open
 pytestmark = [
     pytest.mark.xdist_group("ray"),
+    pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -70,7 +71,7 @@ def test_workers_and_a_node_die_and_another_joins(cluster, local, tmp_path):
 
         def advance(self, count):
             before, self.answered = self.answered, self.answered + count
-            for mark, harm in ((150, self.kill_worker), (500, self.kill_node)):
+            for mark, harm in ((60, self.kill_worker), (200, self.kill_node)):
                 if before < mark <= self.answered:
                     harm()
                     did.append(harm.__name__)
@@ -88,11 +89,11 @@ def test_workers_and_a_node_die_and_another_joins(cluster, local, tmp_path):
         def note(self, text):
             notes.append(text)
             if "went down" in text:  # Ray lets only the main thread start a node, and notes are shown there
-                nodes.append(ray.add_node(num_cpus=2, wait=False))
+                nodes.append(ray.add_node(num_cpus=1, wait=False))
 
     run = clinometer.audit(
         fakes(), probes=[Numbers()], folder=tmp_path / "run", execution=execution, progress=Meddling(),
-        options={"numbers": {"questions": 600}},
+        options={"numbers": {"questions": 240}},
     )  # fmt: skip
     assert did == ["kill_worker", "kill_node"]
     assert findings_of(run.path) == local
