@@ -18,7 +18,7 @@ from clinometer.models.providers.protocol import models_by_name
 from clinometer.types import AuditSpec, ModelSpec
 from clinometer.workflows import AuditRequest, Execution, ResumeRequest, pool, run_audit, run_resume
 from clinometer.workflows.side_by_side import SharedProgress, side_by_side
-from tests.attacks.samples import Tiny, answer, tiny_run, verify
+from tests.attacks.samples import Tiny, answer, fake, tiny_run, verify
 
 
 def do(chains, work, **given):
@@ -120,7 +120,7 @@ def test_a_resumed_run_computes_with_the_threads_that_it_was_begun_with(tmp_path
     threads = run.folder.sessions[0]["threads"]
     kept = []
     monkeypatch.setattr(pool.ModelPool, "keep_threads", lambda self, given: kept.append(given))
-    clinometer.resume(run.path, models=[FakeModel(answer=answer, name="fake")], probes=[Tiny()])
+    clinometer.resume(run.path, models=[fake()], probes=[Tiny()])
     assert kept == [threads]
 
 
