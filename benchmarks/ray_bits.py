@@ -48,7 +48,10 @@ def main() -> None:
 def _audit(models: list[str], folder: Path, execution: Execution) -> dict[str, bytes]:
     began = time.monotonic()
     probes = ["counterexamples", "counterfactual"]
-    run = clinometer.audit(models, probes=probes, profile="quick", folder=folder, execution=execution)
+    options = {"counterfactual": {"max_new_tokens": 4, "draws": 100}, "counterexamples": {"draws": 100}}
+    run = clinometer.audit(
+        models, probes=probes, profile="quick", options=options, folder=folder, execution=execution
+    )
     stages = {key.stage for key in run.folder.stages()}
     print(f"{folder.name}: {time.monotonic() - began:.0f} s; stages {', '.join(sorted(stages))}", flush=True)
     return findings_of(folder)
