@@ -2,10 +2,10 @@
 
     python benchmarks/ray.py [efficiency] [overhead] [memory] [--requests 400000] [--seconds 20] [--rounds 2]
 
-efficiency  a masked model on one and on two single-thread workers, in turns; requests a second from the first answer
-            to the last, so that neither Ray's start nor loading counts. 100 %: two workers are twice as fast as one.
-            The local executor with one thread, in this process, is timed for comparison.
-overhead    a model that answers at once, in batches of 16 requests: what is left is planning, sending and receiving.
+efficiency  a masked model on one and on two single-thread workers, in turns; requests a second from the first
+            answers on, so that neither Ray's start nor loading counts. 100 %: two are twice as fast as one. The
+            local executor with one thread, in this process, is timed for comparison.
+overhead    a model that answers at once, in batches of 16 requests: what is left is sending and receiving.
 memory      the driver's resident memory after a tenth of the requests and after all of them.
 
 Other programs on the machine disturb all of it: the load is printed, and the rounds are shown one by one.
@@ -22,9 +22,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-sys.path[:] = [
-    place for place in sys.path if Path(place or ".").resolve() != Path(__file__).parent
-]  # not this ray
+sys.path.pop(0)  # this folder: `import ray` must not find this file
 
 from clinometer.engine import Batch, ClusterSettings, LocalExecutor
 from clinometer.engine.batching import plan_batches
@@ -80,20 +78,15 @@ def efficiency(seconds: float, rounds: int) -> None:
 
 def overhead() -> None:
     """Time batches that cost nothing."""
-    local, there = (
-        _empty_batches(None),
-        _empty_batches(RayExecutors(ClusterSettings(workers=1), release="benchmark")),
-    )
+    local = _empty_batches(None)
+    there = _empty_batches(RayExecutors(ClusterSettings(workers=1), release="benchmark"))
     print(f"overhead: {1e3 * (there - local):.2f} ms a batch with Ray ({1e3 * local:.2f} ms without)")
 
 
 def _empty_batches(factory: RayExecutors | None) -> float:
     model = FakeModel(answer=_at_once, name="empty")
-    executor = (
-        LocalExecutor(model)
-        if factory is None
-        else factory.carry(model, spec=ModelSpec(name="empty"), device="cpu")
-    )
+    spec = ModelSpec(name="empty")
+    executor = factory.carry(model, spec=spec, device="cpu") if factory else LocalExecutor(model)
     requests = [Fill(text=f"Number {number} is [MASK].", words=("he", "she")) for number in range(16)]
     try:
         answered = executor.run(Batch(number, requests) for number in itertools.count())

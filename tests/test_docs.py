@@ -83,6 +83,10 @@ SMALLER = {
     "clinometer resume runs/mine": "",
     "clinometer verify runs/mine": "",
     "clinometer report runs/mine --figures figures": "",
+    "clinometer bundle runs/mine": "",
+    "clinometer verify runs/mine.zip": "",
+    "clinometer card runs/mine --model roberta-base": "",
+    "clinometer card runs/mine --model roberta-base --write README.md": "",
     # a random model did not understand the question
     "clinometer report runs/mine --fail-on lean --json verdicts.json --markdown verdicts.md": (
         "--allow-cannot-tell"

@@ -35,6 +35,7 @@ from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
 
 MOST_OPEN = 8  # figures that are open on a page; the others are behind a fold
 MOST_OF_ONE = 3  # of one audit
+NOT_TOLD = "cannot be judged"  # how every audit words what it cannot tell
 # the SHA-256 of the script that a release of vl-convert makes; one that is not here makes it anew for every report
 _KNOWN_VEGA = {"1.9.0.post1": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 
@@ -105,6 +106,7 @@ class _ProbePart:
     figures: tuple[_FigurePart, ...]
     tables: tuple[_TablePart, ...]
     prompts: Mapping[str, str]  # table -> the figure under which its prompts are; "": none
+    headlines: tuple[str, ...]  # what was found before what could not be told
     terms: tuple[Term, ...]  # of the headlines
     open_figures: int = 0
 
@@ -183,6 +185,7 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
         figures=figures,
         tables=tuple(tables.values()),
         prompts={name: with_prompts.get(name, anywhere) for name in tables},
+        headlines=tuple(sorted(findings.headlines, key=lambda line: NOT_TOLD in line)),
         terms=terms,
     )
 

@@ -77,7 +77,7 @@ class Side:
 def run_compare(request: CompareRequest) -> Comparison:
     """Compare every model with the one before it; where there are many, all with each other, too."""
     given = {probe.name: probe for probe in request.probes}
-    sources = _sources(request, given)
+    sources, left_out = _sources(request, given)
     found = dict.fromkeys(name for source in sources for name in source.findings)
     known = {name: probe for name in found if (probe := _probe(name, given)) is not None}
     sides = _sides(sources)
@@ -86,7 +86,7 @@ def run_compare(request: CompareRequest) -> Comparison:
     audits = {name: known[name] for name in sorted(known)}
     units = {(id(side), name): side.units(name, probe) for side in sides for name, probe in audits.items()}
     changes: list[Change] = []
-    notes = [f"{name}: this audit is not installed here." for name in found if name not in known]
+    notes = [*left_out, *(f"{name}: this audit is not installed here." for name in found if name not in known)]
     shared: list[Finding] = []
     for before, after in pairs:
         obstacles, told = _obstacles(before, after, audits)
@@ -124,24 +124,33 @@ def _probe(name: str, given: Mapping[str, Probe]) -> Probe | None:
     return given.get(name) or (get_probe(name) if name in PROBES else None)
 
 
-def _sources(request: CompareRequest, given: Mapping[str, Probe]) -> list[Source]:
+def _sources(request: CompareRequest, given: Mapping[str, Probe]) -> tuple[list[Source], list[str]]:
+    """Open what is to be compared; of many, those that cannot be are left out, and it is said why."""
     if not request.sources:
         raise InputError("nothing to compare; name two runs, or one with several models")
     found: list[Source] = []
+    left_out: list[str] = []
     for each in request.sources:
-        place, chosen = (each, "") if isinstance(each, RunFolder) else _split(each)
-        run = place if isinstance(place, RunFolder) else open_source(place)
-        models = run.models
-        if chosen:
-            models = tuple(info for info in models if info.name == chosen)
-            if not models:
-                names = [info.name for info in run.models]
-                raise InputError(f"no model {chosen!r} in {run.path}; {nearest(chosen, names)}")
-        text = str(run.path) if isinstance(each, RunFolder) else str(each)
-        found.append(
-            Source(name=run.path.name, given=text, run=run, findings=findings_of(run, given), models=models)
-        )
-    return found
+        try:
+            found.append(_source(each, given))
+        except ClinometerError as error:
+            if len(request.sources) < 3:
+                raise
+            left_out.append(f"Left out: {error}.")
+    return found, left_out
+
+
+def _source(each: str | Path | RunFolder, given: Mapping[str, Probe]) -> Source:
+    place, chosen = (each, "") if isinstance(each, RunFolder) else _split(each)
+    run = place if isinstance(place, RunFolder) else open_source(place)
+    models = run.models
+    if chosen:
+        models = tuple(info for info in models if info.name == chosen)
+        if not models:
+            names = [info.name for info in run.models]
+            raise InputError(f"no model {chosen!r} in {run.path}; {nearest(chosen, names)}")
+    text = str(run.path) if isinstance(each, RunFolder) else str(each)
+    return Source(name=run.path.name, given=text, run=run, findings=findings_of(run, given), models=models)
 
 
 def _split(given: str | Path) -> tuple[Path, str]:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from clinometer.errors import StoreError
 from clinometer.probes import PROBES
-from clinometer.probes.protocol import Probe
-from clinometer.probes.reading import reading_of
+from clinometer.probes.protocol import Probe, reading_of
 from clinometer.report import ProbeText, ReportPage, page_bytes, read_page, write_page
 from clinometer.spec import parse_spec
 from clinometer.store import RunFolder
