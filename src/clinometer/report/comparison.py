@@ -102,6 +102,8 @@ class _TablePart:
     table: FindingTable
     view: TableView
     file: str = ""
+    rests: tuple[Mapping[str, object], ...] = ()  # as in a report: nothing here rests on a single row,
+    terms: tuple[object, ...] = ()  # and the captions explain themselves
 
 
 def change_rows(page: ComparisonPage) -> tuple[Row, ...]:

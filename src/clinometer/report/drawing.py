@@ -80,9 +80,7 @@ class Drawing:
         facets = {
             name: channel(
                 f"{self.data.field(label)}:N",
-                title=self.name_title(label)
-                + (f" ({self.only})" if self.only and self.name_title(label) else self.only)
-                or None,
+                title=" ".join(filter(None, (self.name_title(label), self.only))) or None,
                 sort=self.order(label),
                 header=alt.Header(**header, **shortened(label, "header")),
             )
