@@ -81,7 +81,8 @@ def run_compare(request: CompareRequest) -> Comparison:
     found = dict.fromkeys(name for source in sources for name in source.findings)
     known = {name: probe for name in found if (probe := _probe(name, given)) is not None}
     sides = _sides(sources)
-    many = len(sides) >= MANY and len(sources) != 2
+    tuned = len(sources) == 1 and bool(pairs_of([side.model for side in sides]))
+    many = len(sides) >= MANY and len(sources) != 2 and not tuned
     pairs = _pairs(sides, sources, base=request.base) if not many or request.base else []
     audits = {name: known[name] for name in sorted(known)}
     units = {(id(side), name): side.units(name, probe) for side in sides for name, probe in audits.items()}
