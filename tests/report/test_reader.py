@@ -51,9 +51,7 @@ def whole_page():
     table = replace(found.tables[0], rows=(*rows, *found.tables[0].rows))
     figures = tuple(replace(found.figures[0], name=f"figure_{i}") for i in range(5))
     verdict = replace(found.verdicts[0], sentence="builtin:causal prefers one group by the margin.")
-    told = replace(
-        found, tables=(table,), figures=figures, verdicts=(verdict,), headlines=("The margin is wide.",)
-    )
+    told = replace(found, tables=(table,), figures=figures, verdicts=(verdict,), headlines=("W1 is wide.",))
     return page(
         findings=(told,), probes={told.probe: TEXT}, evidence={told.probe: {"figure_0": evidence()}}, files={}
     )
@@ -80,7 +78,7 @@ def test_a_reader_goes_from_the_grid_to_a_prompt_and_on_to_paper(browser, tmp_pa
     # how to read it, what a term means, whom to cite
     browser.find_element("css selector", ".probe .reading > summary").click()
     assert "What it does not show" in browser.find_element("css selector", ".probe .reading").text
-    assert "margin: probability of words" in browser.find_element("css selector", ".probe > .terms").text
+    assert "W1: how far one would have to move" in browser.find_element("css selector", ".probe > .terms").text
     browser.find_element("css selector", ".bibtex > summary").click()
     cited = browser.find_element("css selector", ".bibtex pre").text
     assert "@software{clinometer," in cited

@@ -226,7 +226,6 @@
     plot.textContent = rows.length ? "" : "nothing to draw for this choice";
     plot.classList.toggle("empty", plot.textContent !== "");
     if (plot.textContent) return;
-    tell(element, chart, all);
     if (rows.length < all.length) keepAxis(chart.columns ? chart.spec.spec : chart.spec, all);
     fit(chart, rows, element.clientWidth);
     const view = await vegaEmbed(plot, chart.spec, {
@@ -238,6 +237,7 @@
       tooltip: showTip(chart.labels),
     });
     views.set(element, view);
+    tell(element, chart, all);
   }
 
   // What the chart shows, for readers who do not see it; alt_text.py writes the same before the script runs.
@@ -258,7 +258,9 @@
       (label) => `${label.firstChild.textContent} ${label.querySelector("select").selectedOptions[0].text}`,
     );
     const title = chart.spec.description + (chosen.length ? ` (${chosen.join(", ")})` : "");
-    element.querySelector(".plot").setAttribute("aria-label", `${title}. ${described(chart, rows)}`);
+    const plot = element.querySelector(".plot");
+    plot.setAttribute("role", "img"); // Vega writes its own role and the bare title there
+    plot.setAttribute("aria-label", `${title}. ${described(chart, rows)}`);
   }
 
   // A chart that is higher than its box must say so; nothing else shows that there is more.
