@@ -203,11 +203,18 @@ def test_what_is_told_of_a_chart_is_the_same_with_and_without_script(browser, tm
     wait_for(browser, "return document.querySelector('.plot').ariaLabel.includes('(k 5)')")
 
 
-@pytest.mark.parametrize("long", [False, True])
-def test_names_can_be_told_apart_on_a_phone(browser, tmp_path, long):
+KINDS = [
+    f"{a} {b}{c} similar"
+    for a in ("target", "background")
+    for b in ("", "counter ")
+    for c in ("syntactic", "semantic")
+]
+
+
+@pytest.mark.parametrize("groups", [["men", "women"], [f"people who have {what}" for what in "abc"], KINDS])
+def test_names_can_be_told_apart_on_a_phone(browser, tmp_path, groups):
     """Names of models that share their beginning, and categories whose names are long."""
     models = [f"organisation/a-rather-long-name-of-a-model-{size}-{kind}" for size in (7, 13) for kind in "ab"]
-    groups = [f"people who have {what}" for what in ("a", "b", "c")] if long else ["men", "women"]
     rows = [
         Finding(labels={"model": model, "group": group}, estimate=i + j, low=i, high=i + j + 1, n=1)
         for i, model in enumerate(models)

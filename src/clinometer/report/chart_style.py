@@ -11,6 +11,8 @@ LONGEST_ENTRY = 200  # … in the legend …
 _LONGEST_HEADER = 260  # … and above a panel
 _WIDE_LETTER = 8.4  # in a wide font; names are cut by it before Vega cuts off their end
 
+_NAMES = ("model", "base")  # long values of these labels differ at either end, so the middle is cut
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Colours:
@@ -50,12 +52,13 @@ DIVERGING = ("#2c5f9e", "#6f9fd0", "#b9d2ea", "#f4f1ea", "#f3c795", "#dd8f3e", "
 SEQUENTIAL = ("#f3f6e8", "#c6e0c8", "#86c2bd", "#4a9bb3", "#2c6f9f", "#264478")
 
 
-def shortened(place: str) -> dict[str, Any]:
-    """Return Vega settings that cut the middle out of long names, so that Vega does not cut off their end.
+def shortened(label: str, place: str) -> dict[str, Any]:
+    """Return Vega settings that cut the middle out of long model names, so that Vega does not cut off their end.
 
-    Names of models and of groups often begin alike: "people who have …". `assets/charts.js` adjusts how many
-    letters are kept.
+    `assets/charts.js` adjusts how many letters are kept, and shortens the words of other long names along an axis.
     """
+    if label not in _NAMES:
+        return {}
     return {"labelExpr": _without_middle("datum.label", place), "labelLimit": 0}
 
 

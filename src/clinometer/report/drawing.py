@@ -84,7 +84,7 @@ class Drawing:
                 f"{self.data.field(label)}:N",
                 title=" ".join(filter(None, (self.name_title(label), self.only))) or None,
                 sort=self.order(label),
-                header=alt.Header(**header, **shortened("header")),
+                header=alt.Header(**header, **shortened(label, "header")),
             )
             for name, label, channel, header in (
                 # the name of a row has room above its panels; beside them it is cut off or covers the next one
@@ -221,7 +221,7 @@ class Drawing:
             axis=alt.Axis(
                 labelAngle=-40 if across and self.at_once[name] > 4 else 0,
                 **side,
-                **shortened("axis"),
+                **shortened(name, "axis"),
             ),
         )
 
@@ -269,7 +269,7 @@ class Drawing:
             f"{self.data.field(name)}:N",
             title=self.title(name),
             sort=self.order(name),
-            legend=alt.Legend(**shortened("legend")),
+            legend=alt.Legend(**shortened(name, "legend")),
             # a fixed domain, so that a look keeps its meaning when a menu changes the rows
             scale=alt.Scale(domain=[label_text(value) for value in self.data.values[name]], range=list(looks)),
         )

@@ -22,9 +22,9 @@ class Explained:
     """The terms of one audit; each is explained once, where it comes first.
 
     >>> terms = Explained("counterfactual")
-    >>> [term.name for term in terms.new_in(["I.F. and margin", "I.F. again"])]
-    ['I.F.', 'margin']
-    >>> terms.new_in(["the margin"])
+    >>> [term.name for term in terms.new_in(["I.F. and W1", "I.F. again"])]
+    ['I.F.', 'W1']
+    >>> terms.new_in(["W1, again"])
     ()
     """
 
