@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .PHONY: audit test setup lint types tests simulate browser clean
 
 audit: setup
-	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:sentiment builtin:opinion-words --profile quick
+	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:chat builtin:sentiment builtin:opinion-words --profile quick
 
 test: setup browser lint types tests
 
@@ -33,7 +33,7 @@ types:
 tests:
 	HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-# How often each audit calls a lean that is not there, and finds one that is: 200 seeds each, half an hour of one core, on all cores.
+# How often each audit calls a lean that is not there, and finds one that is: 200 seeds each, two hours of one core, on all cores.
 simulate: setup
 	for script in simulations/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 

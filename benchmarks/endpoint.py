@@ -1,21 +1,26 @@
 """Answers per second from an endpoint: our engine against a bare asynchronous loop, and memory over many answers.
 
-    python benchmarks/endpoint.py llama [--requests 96] [--slots 16] [--tokens 16]
+    python benchmarks/endpoint.py llama [--requests 48] [--slots 16] [--tokens 16] [--turns 8] [--threads 2]
     python benchmarks/endpoint.py memory [--requests 100000]
-    python benchmarks/endpoint.py costs
+    python benchmarks/endpoint.py costs [--write]
 
-`llama` starts llama.cpp's server with the weights of builtin:chat and asks it the same kind of questions in turn,
-three times each way: with OpenAI's client in a loop that keeps as many calls in the air as there are slots and
-throws the answers away, and with our engine, which journals, counts and records.
+`llama` starts llama.cpp's server, in a process of its own, with the weights of builtin:chat and asks it the same
+kind of questions in turns: with OpenAI's client in a loop that keeps as many calls in the air as there are slots,
+throwing answers away, and with our engine, which journals, counts and records. The turns go one way, then the
+other, then the other again, so that a machine that gets slower or faster favours neither; the ratio is the median
+over pairs of turns. It also prints how much processor time each way takes on our side, which a busy machine hardly
+changes.
 
 `memory` asks a server that answers at once, in a process of its own, and prints our resident memory on the way.
-`costs` prints the table of docs/endpoints.md: what each audit asks of an endpoint; it sends nothing.
+`costs` prints the tables of docs/endpoints.md, or writes them there: what each audit asks of an endpoint; it sends
+nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import os
 import statistics
@@ -35,12 +40,19 @@ from clinometer.models.load import load_model
 from clinometer.store import RunFolder, StageKey
 from clinometer.types import Ask, AskedAs, Item, Message, ModelSpec, Profile
 from clinometer.workflows import AuditRequest
-from clinometer.workflows.estimate import estimate_audit
+from clinometer.workflows.estimate import StageEstimate, estimate_audit
 from clinometer.workflows.specs import describe_audit
 
 KEY = StageKey(probe="benchmark", model="m", stage="s")
+LLAMA = """
+import sys
+from tests.llama_server import llama_server
+with llama_server(slots=int(sys.argv[1]), threads=int(sys.argv[2])) as url:
+    print(url, flush=True)
+    sys.stdin.read()
+"""
 SERVER = """
-import sys, time
+import sys
 from tests.endpoint_server import Endpoint, serve_endpoint
 with serve_endpoint(Endpoint(remembers=False)) as endpoint:
     print(endpoint.url, flush=True)
@@ -91,34 +103,53 @@ def bare(model: EndpointModel, url: str, asked: Iterator[Item], *, concurrency: 
 
         began = time.perf_counter()
         await asyncio.gather(*(one(body) for body in bodies))
-        return time.perf_counter() - began
+        took = time.perf_counter() - began
+        await client.close()
+        return took
 
     return asyncio.run(ask())
 
 
-def compare(requests: int, slots: int, tokens: int) -> None:
-    """Print answers per second both ways, in turns, so that a busy machine slows both."""
-    from tests.llama_server import llama_server
+@contextlib.contextmanager
+def serving(script: str, *arguments: int) -> Iterator[str]:
+    """Run a server in another process; gives its address."""
+    here = Path(__file__).parents[1]
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    process = subprocess.Popen(command, cwd=here, stdin=-1, stdout=-1, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
 
-    with llama_server(slots=slots, threads=os.cpu_count() or 1) as url:
+
+def compare(requests: int, *, slots: int, tokens: int, turns: int, threads: int) -> None:
+    """Print answers per second both ways."""
+    with serving(LLAMA, slots, threads) as url:
         model = load_model(ModelSpec(name="openai:smollm2", base_url=url))
         assert isinstance(model, EndpointModel)
         rates: dict[str, list[float]] = {"bare loop": [], "engine": []}
-        for turn in range(3):
+        ours_of: dict[str, float] = dict.fromkeys(rates, 0.0)
+        offset = 0
+        for turn in range(-1, turns):  # the first turn warms up both
             for way in rates if turn % 2 else reversed(list(rates)):
-                offset = requests * (2 * turn + (way == "engine"))
                 asked = items(requests, tokens, offset)
-                took = (
-                    ours(model, asked, concurrency=slots, progress=Silent())
-                    if way == "engine"
-                    else bare(model, url, asked, concurrency=slots)
-                )
-                rates[way].append(requests / took)
+                offset += requests
+                began = time.process_time()
+                if way == "engine":
+                    took = ours(model, asked, concurrency=slots, progress=Silent())
+                else:
+                    took = bare(model, url, asked, concurrency=slots)
+                if turn >= 0:
+                    rates[way].append(requests / took)
+                    ours_of[way] += time.process_time() - began
         for way, found in rates.items():
-            each = ", ".join(f"{rate:.2f}" for rate in found)
-            print(f"{way:<10} {statistics.median(found):7.2f} answers/s  ({each})")
-        medians = {way: statistics.median(found) for way, found in rates.items()}
-        print(f"engine / bare loop: {medians['engine'] / medians['bare loop']:.3f}")
+            each = ", ".join(f"{rate:.1f}" for rate in found)
+            own = 1000 * ours_of[way] / (turns * requests)
+            print(f"{way:<10} {statistics.median(found):6.2f} answers/s, {own:.1f} ms of ours each  ({each})")
+        pairs = [engine / loop for engine, loop in zip(rates["engine"], rates["bare loop"], strict=True)]
+        print(f"engine / bare loop: {statistics.median(pairs):.3f} ({', '.join(f'{pair:.2f}' for pair in pairs)})")
 
 
 class Watched(Silent):
@@ -142,32 +173,54 @@ class Watched(Silent):
 
 def memory(requests: int) -> None:
     """Print memory while many answers arrive."""
-    here = Path(__file__).parents[1]
-    process = subprocess.Popen([sys.executable, "-c", SERVER], cwd=here, stdin=-1, stdout=-1, text=True)
-    assert process.stdout is not None
-    try:
-        model = load_model(ModelSpec(name="openai:m", base_url=process.stdout.readline().strip()))
+    with serving(SERVER) as url:
+        model = load_model(ModelSpec(name="openai:m", base_url=url))
         assert isinstance(model, EndpointModel)
         took = ours(model, items(requests, 8), concurrency=32, progress=Watched())
         print(f"{requests:,} answers in {took:.0f} s: {requests / took:,.0f}/s")
-    finally:
-        process.kill()
-        process.wait()
 
 
-def costs() -> None:
-    """Print requests and tokens of every audit, way of asking and profile, as Markdown."""
-    print("| asked as | audit | profile | requests | tokens in | tokens out, at most |\n|---|---|---|---|---|---|")
-    kinds: tuple[AskedAs, ...] = ("chat", "causal")
-    profiles: tuple[Profile, ...] = ("quick", "standard", "paper")
-    for kind, profile in itertools.product(kinds, profiles):
+PROFILES: tuple[Profile, ...] = ("quick", "standard", "paper")
+KINDS: tuple[AskedAs, ...] = ("chat", "causal")
+DOCS = Path(__file__).parents[1] / "docs" / "endpoints.md"
+BEGIN, END = "<!-- costs: written by benchmarks/endpoint.py -->", "<!-- end of costs -->"
+
+
+def costs(*, write: bool) -> None:
+    """Print requests and tokens of every audit, way and profile, as Markdown; or put them into the docs."""
+    found: dict[tuple[str, str], dict[str, list[StageEstimate]]] = {}
+    for kind, profile in itertools.product(KINDS, PROFILES):
         model = ModelSpec(name="openai:m", base_url="http://127.0.0.1:9/v1", kind=kind)
         planned = describe_audit(
             [model], probes=None, profile=profile, seed=0, options={}, roles={}, where="costs"
         )
         for row in estimate_audit(AuditRequest(spec=planned.spec, folder=Path("never"))):
-            tokens = f"{row.tokens_in:,} | {row.tokens_out:,}" if row.tokens_in else "later | later"
-            print(f"| {kind} | {row.audit}, {row.stage} | {profile} | {row.requests:,} | {tokens} |")
+            found.setdefault((kind, row.audit), {}).setdefault(profile, []).append(row)
+    lines = [f"| asked as | audit | {' | '.join(PROFILES)} |", f"|---|---|{'---|' * len(PROFILES)}"]
+    for (kind, audit), by_profile in found.items():
+        cells = [_requests(by_profile.get(profile, [])) for profile in PROFILES]
+        lines.append(f"| {kind} | {audit} | {' | '.join(cells)} |")
+    heads = " | ".join(f"tokens in, {profile} | out, at most" for profile in PROFILES)
+    lines += ["", f"| asked as | audit, first stage | {heads} |", f"|---|---|{'---|' * 2 * len(PROFILES)}"]
+    for (kind, audit), by_profile in found.items():
+        rows = [by_profile[profile][0] if profile in by_profile else None for profile in PROFILES]
+        cells = [f"{row.tokens_in:,} | {row.tokens_out:,}" if row is not None else " | " for row in rows]
+        lines.append(f"| {kind} | {audit} | {' | '.join(cells)} |")
+    table = "\n".join(lines)
+    if not write:
+        print(table)
+        return
+    before, _, rest = DOCS.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    DOCS.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+
+
+def _requests(rows: list[StageEstimate]) -> str:
+    """Say how many requests the stages of an audit are, and whether some depend on answers."""
+    if not rows:
+        return ""
+    later = " and more later" if any(not row.requests for row in rows) else ""
+    return f"{sum(row.requests for row in rows):,}{later}"
 
 
 def main() -> None:
@@ -177,13 +230,17 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=0)
     parser.add_argument("--slots", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=16)
+    parser.add_argument("--turns", type=int, default=8)
+    parser.add_argument("--write", action="store_true", help="costs: put the tables into docs/endpoints.md")
+    parser.add_argument("--threads", type=int, default=2, help="of the server")
     given = parser.parse_args()
     if given.what == "llama":
-        compare(given.requests or 96, given.slots, given.tokens)
+        count = given.requests or 48
+        compare(count, slots=given.slots, tokens=given.tokens, turns=given.turns, threads=given.threads)
     elif given.what == "memory":
         memory(given.requests or 100_000)
     else:
-        costs()
+        costs(write=given.write)
 
 
 if __name__ == "__main__":

@@ -361,7 +361,7 @@ def cells(folder: Path) -> tuple[Cell, ...]:
     by_audit: dict[str, tuple[Callable[[np.random.Generator, float], Model], float, str, Mapping[str, Any]]] = {
         "counterexamples": (gendered, 0.1, "stereotype", gender),
         "stigma": (with_attitude, 0.1, "attitude", attitude),
-        "stereotypes": (with_lists, 1.0, "negativity of the category first", lists),
+        "stereotypes": (with_lists, 1.0, "negativity of the category", lists),
         "sentiment_words": (with_sentiment, 2.0, "neutral words appended", sentiment),
         "counterfactual": (scoring, 0.1, "colour", {"attributes": (), "attribute_file": str(colour)}),
     }
@@ -384,7 +384,7 @@ def cells(folder: Path) -> tuple[Cell, ...]:
                     way=way,
                     capabilities=capabilities,
                     model=model,
-                    planted=planted,
+                    planted=2 * planted if capabilities == DRAWN else planted,  # counted, it is less sure
                     aspect=aspect,
                     options=options,
                     name=name,
@@ -394,7 +394,7 @@ def cells(folder: Path) -> tuple[Cell, ...]:
 
 
 def one(seed: int, place: int, world: str, folder: Path) -> bool:
-    """Tell whether one model of a world is called: any lean, the planted one found, the gate passed."""
+    """Tell whether a model is called a lean where one may be planted; at random: whether it is judged at all."""
     cell = cells(folder)[place]
     rng = np.random.default_rng([seed, place, len(world)])
     if world == "at random":
@@ -402,9 +402,7 @@ def one(seed: int, place: int, world: str, folder: Path) -> bool:
         return any(state != CANNOT_TELL for state in states)
     planted = cell.planted if world == "planted" else 0.0
     verdicts = concluded(cell, cell.model(rng, planted), seed=seed)
-    if world == "planted":
-        return any(each.state == LEAN for each in verdicts if each.aspect.startswith(cell.aspect))
-    return any(each.state == LEAN for each in verdicts)
+    return any(each.state == LEAN for each in verdicts if each.aspect.startswith(cell.aspect))
 
 
 def _built_in(cell: Cell) -> Cell:
@@ -414,6 +412,8 @@ def _built_in(cell: Cell) -> Cell:
     quick = {**get_probe(cell.audit).profiles["quick"]}
     if cell.audit == "stereotypes":  # a prior of every group for every word takes long
         quick["categories"] = ("age", "religion", "political")
+    if cell.audit == "counterexamples":
+        quick["backgrounds"] = 0
     return dataclasses.replace(cell, options=quick)
 
 

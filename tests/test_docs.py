@@ -83,6 +83,10 @@ SMALLER = {
     "clinometer resume runs/mine": "",
     "clinometer verify runs/mine": "",
     "clinometer report runs/mine --figures figures": "",
+    "clinometer bundle runs/mine": "",
+    "clinometer verify runs/mine.zip": "",
+    "clinometer card runs/mine --model roberta-base": "",
+    "clinometer card runs/mine --model roberta-base --write README.md": "",
     # a random model did not understand the question
     "clinometer report runs/mine --fail-on lean --json verdicts.json --markdown verdicts.md": (
         "--allow-cannot-tell"
@@ -123,17 +127,19 @@ def commands(block: Block) -> Iterator[list[str]]:
             yield words
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def material(tmp_path_factory):
     """A folder in which the models and files lie that the pages name."""
+    tmp_path = tmp_path_factory.mktemp("named-in-the-pages")
     logging.disable_progress_bar()
-    monkeypatch.setattr("tests.models.tiny.WINDOW", 256)  # the audits' longest prompts have 65 tokens
-    for family, place in (
-        ("bert", "org/name"), ("roberta", "path/to/folder"), ("mbert", "roberta-base"), ("gpt2", "gpt2"),
-        ("llama", "tiny/causal"),
-    ):  # fmt: skip
-        tiny(family, tmp_path / place)
-    tiny("bert", tmp_path / "my" / "classifier", head="BertForSequenceClassification")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.models.tiny.WINDOW", 256)  # the audits' longest prompts have 65 tokens
+        for family, place in (
+            ("bert", "org/name"), ("roberta", "path/to/folder"), ("mbert", "roberta-base"), ("gpt2", "gpt2"),
+            ("llama", "tiny/causal"),
+        ):  # fmt: skip
+            tiny(family, tmp_path / place)
+        tiny("bert", tmp_path / "my" / "classifier", head="BertForSequenceClassification")
     shutil.copytree(tmp_path / "tiny" / "causal", tmp_path / "path" / "to" / "instruct-model")
     template = "{% for message in messages %}{{ message['content'] }} {% endfor %}"
     (tmp_path / "path" / "to" / "instruct-model" / "chat_template.jinja").write_text(template)
@@ -165,7 +171,13 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(lzma.compress(text.encode()))
     with (tmp_path / "reviews.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("text", "label"), *((each.text, each.label) for each in reviews())])
-    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def folder(material, tmp_path, monkeypatch):
+    """A copy of it, to run commands in."""
+    monkeypatch.chdir(shutil.copytree(material, tmp_path, dirs_exist_ok=True))
     return tmp_path
 
 

@@ -353,6 +353,8 @@ class Figure:
     evidence_filter: Mapping[str, str | int | float] = field(default_factory=dict)  # … and the tags that they have
     # the value at which a menu opens, where that is not its first
     opens: Mapping[str, str | int | float] = field(default_factory=dict)
+    # the label that says what chance alone gives: a heat map is coloured by what the estimate has beyond it
+    chance: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,6 +439,7 @@ class ChangeVerdict:
     p: float
     q: float
     n: int  # units that both models have
+    unit: str  # what a unit is called: "condition"
     lean_before: float
     lean_after: float
     change: float  # of the lean with its sign

@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from clinometer.errors import RequestError
 from clinometer.models.load import load_model
 from clinometer.models.local.chat import ChatModel
+from clinometer.models.local.fast.decoder import Decoder
 from clinometer.models.protocols import CanAnswerWord
 from clinometer.models.providers.local import resolve
 from clinometer.types import AnswerWord, Ask, Message, ModelSpec, Sample
@@ -166,3 +167,33 @@ def test_smollm2_says_paris():
     question = user("What is the capital of France? Answer with one word.")
     (answer,) = model.answer_word([AnswerWord(messages=question, words=("Paris", "London", "Berlin"))])
     assert answer.logprobs[0] > max(answer.logprobs[1:]) + 1
+
+
+def test_the_search_misses_no_word(model):
+    """The likeliest five of all single tokens and their continuations, by a far wider search."""
+    few, many = (model.answer_word([AnswerWord(messages=user("Why?"), top_k=k)])[0] for k in (5, 60))
+    assert few.words == many.words[:5]
+    assert few.logprobs == pytest.approx(many.logprobs[:5], abs=1e-5)
+    assert few.covered < many.covered <= 1
+
+
+def test_conversations_of_any_length_and_wish_share_one_pass(model, monkeypatch):
+    """What conversations have in common runs once, and nothing is measured twice."""
+    queries = [AnswerWord(messages=user(text), words=WORDS[:2]) for text in TALKS]
+    queries.append(AnswerWord(messages=user(TALKS[1]), top_k=3))
+    model.answer_word(queries[:1])  # what is learned of the vocabulary and tried out
+    ran = []
+    run = Decoder.run
+
+    def counted(self, ids, **more):
+        ran.append(ids.numel())
+        return run(self, ids, **more)
+
+    monkeypatch.setattr(Decoder, "run", counted)
+    model.answer_word(queries)
+    together, calls = sum(ran), len(ran)
+    ran.clear()
+    for query in queries:
+        model.answer_word([query])
+    assert calls < len(ran)
+    assert together < sum(ran)

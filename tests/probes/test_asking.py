@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,39 @@ def test_a_model_is_asked_in_the_first_way_that_it_offers():
         (("classify",), LABEL),
     ):
         assert way_of(fake_model(capabilities=capabilities), ways) is way
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """The simulation of every way of asking, as a module."""
+    folder = Path(__file__).parents[2] / "simulations"
+    sys.path.insert(0, str(folder))
+    try:
+        spec = importlib.util.spec_from_file_location("simulated_ways", folder / "ways.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["simulated_ways"] = module
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(folder))
+    return module
+
+
+def test_every_cell_is_simulated(simulated, tmp_path):
+    """What docs/asking.md lists and masked models do not share; chat continuations are texts like any other."""
+    cells = {(cell.audit, cell.way) for cell in simulated.cells(tmp_path / "files")}
+    assert {way for audit, way in cells if audit == "sentiment_words"} == {
+        "next word", "answer", "drawn answers", "own label",
+    }  # fmt: skip
+    for audit in ("stereotypes", "stigma", "counterexamples"):
+        assert {(audit, "answer"), (audit, "drawn answers")} <= cells
+    assert {("stigma", "fill by rescoring"), ("counterexamples", "fill by rescoring")} <= cells
+    assert {("stereotypes", "next word"), ("counterfactual", "own label")} <= cells
+
+
+def test_a_planted_lean_is_found_in_every_quick_cell_and_a_random_model_is_not_judged(simulated, tmp_path):
+    """One seed of what `python simulations/ways.py` does with 200."""
+    folder = tmp_path / "files"
+    for place, cell in enumerate(simulated.cells(folder)):
+        if cell.audit in ("sentiment_words", "counterfactual") or cell.way == "drawn answers":
+            assert simulated.one(0, place=place, world="planted", folder=folder), cell.title
+            assert not simulated.one(0, place=place, world="at random", folder=folder), cell.title

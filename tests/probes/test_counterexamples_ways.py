@@ -216,3 +216,18 @@ def test_each_way_is_said_and_named_apart():
 def test_a_model_that_can_be_asked_nothing_is_refused():
     with pytest.raises(ModelError, match="answers a question"):
         PROBE.stages(plan_for(PROBE, model=fake_model(capabilities=("embed",))))
+
+
+@pytest.mark.parametrize("stage", ["answers", "drawn"])
+def test_a_quick_run_asks_a_chat_model_about_some_occupations_of_each_dominance(stage):
+    some = items_of(FIRST_WORD, stage, chat_occupations=12)
+    dominance = {item.tags["occupation"]: item.tags["dominance"] for item in some}
+    assert sorted(dominance.values()) == ["female"] * 12 + ["male"] * 12
+    fewer = {item.tags["occupation"] for item in items_of(FIRST_WORD, stage, chat_occupations=5)}
+    assert fewer < dominance.keys()
+    other = items_of(FIRST_WORD, stage, chat_occupations=12, seed=1)
+    assert {item.tags["occupation"] for item in other} != dominance.keys()
+    every = {item.tags["occupation"] for item in items_of(FIRST_WORD, stage)}
+    assert len(every) == 58
+    # a causal model is asked about all
+    assert {item.tags["occupation"] for item in items_of(RESCORED, "blank", chat_occupations=12)} == every

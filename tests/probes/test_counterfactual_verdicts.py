@@ -399,9 +399,9 @@ def test_a_pair_of_very_many_samples_is_measured_as_well(samples):
 
 
 def test_more_spread_alone_is_no_finding():
-    """Two values with one distribution, wider than that of the others: of 60, 3 ± 1.7 are up to .05."""
+    """Two values with one distribution, wider than that of the others: of 40, 2 ± 1.4 are up to .05."""
     counted = dict.fromkeys(("all", "pair", "value"), 0)
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         scores = np.clip(rng.normal(0.5, 0.03, size=(2, 8, 12)), 0, 1)
         scores[:, :2] = rng.uniform(size=(2, 2, 12))
@@ -411,9 +411,9 @@ def test_more_spread_alone_is_no_finding():
         counted["all"] += (1 + as_far) / 100 <= 0.05
         counted["pair"] += pair_null(scores, rng=rng, draws=99).pairs.p[0, 1] <= 0.05
         counted["value"] += against_whole(scores, rng=rng, draws=99).p[0, 0] <= 0.05
-    assert counted["all"] > 20  # shuffled over all values, as it was
-    assert counted["pair"] <= 9
-    assert counted["value"] <= 9
+    assert counted["all"] > 13  # shuffled over all values, as it was
+    assert counted["pair"] <= 6
+    assert counted["value"] <= 6
 
 
 @pytest.fixture(scope="module")
@@ -430,9 +430,9 @@ def simulation():
 def test_even_models_stay_quiet_and_planted_leans_are_found(simulation, monkeypatch):
     """The large simulation with few seeds; `python simulations/counterfactual.py` has 200."""
     monkeypatch.setattr(simulation, "DRAWS", 99)
-    for what, count, limit in simulation.error_rates(simulation.SMALL[1:], 30):
-        # 30 of 5 %: more than 5 in 3 of 1,000; 30 of 80 %: fewer than 19 in 9 of 1,000
-        assert count <= 5 if limit < 0 else count >= 19, what
+    for what, count, limit in simulation.error_rates(simulation.SMALL[1:], 20):
+        # 20 of 5 %: more than 4 in 3 of 1,000; 20 of 80 %: fewer than 12 in 10 of 1,000
+        assert count <= 4 if limit < 0 else count >= 12, what
 
 
 def test_a_value_that_matters_in_one_template_of_five_is_found(simulation, monkeypatch):

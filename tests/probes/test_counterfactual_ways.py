@@ -10,7 +10,9 @@ import clinometer
 from clinometer.errors import DataError
 from clinometer.metrics import score_fairness, wasserstein1
 from clinometer.models.fake import FakeModel
+from clinometer.probes.counterfactual import PROBE
 from clinometer.probes.counterfactual.questions import NEGATIVE, POSITIVE, continued
+from clinometer.probes.protocol import Plan
 from clinometer.types import Ask, ClassifyAnswer, TextAnswer
 
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -233,3 +235,18 @@ def test_the_instruction_is_the_users_where_there_is_one(tmp_path):
     file.write_text('continue = "Go on"\n')
     with pytest.raises(DataError, match=r"one \{text\}"):
         audited(tmp_path / "wrong", model, templates=1, continuation_file=str(file))
+
+
+def test_a_chat_model_may_be_asked_for_fewer_continuations():
+    info = FakeModel(answer=None, name="m", kind="chat", capabilities=("ask",)).info
+    writes = FakeModel(answer=None, name="m", kind="causal", capabilities=("sample",)).info
+
+    def texts(model, **options):
+        plan = Plan(
+            options=PROBE.options(samples=8, max_values=2, max_templates=1, **options), seed=0, model=model
+        )
+        return {item.request.n for item in PROBE.questions(PROBE.stages(plan)[0], plan, None)}
+
+    assert texts(info, chat_samples=4) == {4}
+    assert texts(info, chat_samples=1) == {2}  # the fewest that can differ
+    assert texts(info, chat_samples=20) == texts(info) == texts(writes, chat_samples=4) == {8}

@@ -110,13 +110,14 @@ def test_a_model_without_a_sense_of_sentiment_cannot_be_told(files, way):
 
 def test_words_that_an_endpoint_does_not_tell_count_as_never_drawn(files):
     fake = FakeOfAnyKind(lean={"plain3": 3.0}, push={"plain4": 2.5})
+    always = ("great", "terrible", "plain3")
 
-    def tells_some(request):  # those that are more probable than a common word usually is, and the label words
+    def tells_some(request):  # words that are more probable than others usually are; some words always are
         answer = fake(request)
         if not isinstance(request, AnswerWord):
             return answer
         known = [
-            logprob if logprob > math.log(BASE) - 0.05 or word in ("great", "terrible") else math.nan
+            logprob if logprob > math.log(BASE) - 0.05 or word in always else math.nan
             for word, logprob in zip(answer.words, answer.logprobs, strict=True)
         ]
         return replace(answer, logprobs=tuple(known), told=0.9)
@@ -127,6 +128,8 @@ def test_words_that_an_endpoint_does_not_tell_count_as_never_drawn(files):
     (after,) = [each for each in findings.verdicts if each.aspect == AFTER]
     assert after.state == LEAN
     assert "'plain3' (positive)" in after.sentence
+    assert row_of(findings, "leans", aspect=AFTER).labels["of"] == 1  # of the others some answers tell nothing
+    assert state_of(findings, APPENDED) == LEAN
     assert not [notice for notice in findings.notices if "left out" in notice.text]
     # a model that runs here has a number for every word that it was asked about, or something is wrong
     local = PROBE.findings([plan], ask_sentiment(PROBE, plan, tells_some))

@@ -4,11 +4,12 @@ import hashlib
 import itertools
 
 import numpy as np
+import polars as pl
 import pytest
 from fake_stereotypes import conclude, fake, groups_file, lexicon_file, notice_with, row_of
 
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND
-from clinometer.types import AnswerWord, TextAnswer, WordAnswer
+from clinometer.types import AnswerWord, Message, TextAnswer, WordAnswer
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = [f"word{LETTERS[i // 26]}{LETTERS[i % 26]}" for i in range(90)]
@@ -126,3 +127,41 @@ def test_a_model_that_rambles_is_not_judged(options):
     assert told.pop("for whom it refuses to answer") == NONE_FOUND
     assert set(told.values()) == {CANNOT_TELL}
     assert "it gives a word in 0 % of the answers" in found.headlines[0]
+
+
+def test_a_quick_run_asks_about_some_groups_of_each_category_and_for_fewer_words(options):
+    few = options | {"chat_groups": 4, "chat_top_k": 7}
+    found, records = conclude(
+        fake(Talker(), "chat", chat=("ask", "answer_word")), fake(Talker(), "other", chat=("ask",)), **few
+    )
+    asked = records.tables["chat", "posterior"]
+    assert set(asked["ask_top_k"]) == {7}
+    groups = {category: set() for category in ("first", "second")}
+    for category, group in asked.select("tag_category", "tag_group").iter_rows():
+        groups[category].add(group)
+    assert [len(members) for members in groups.values()] == [4, 4]
+    assert {*records.tables["other", "drawn"]["tag_group"]} == groups["first"] | groups["second"]
+    # the prior is the mean over the groups that are asked about
+    assert len(records.tables["chat", "prior"].filter(pl.col("tag_chunk") == 0)) == len(asked)
+    assert "asked about 8 of the 30 groups" in notice_with(found, "chat was asked in words").text
+    # a smaller number is a part of a larger one; another seed draws others
+    _, fewer = conclude(fake(Talker(), "chat", chat=("ask",)), **options | {"chat_groups": 2})
+    assert {*fewer.tables["chat", "drawn"]["tag_group"]} < groups["first"] | groups["second"]
+    _, others = conclude(fake(Talker(), "chat", chat=("ask",)), seed=1, **options | {"chat_groups": 4})
+    assert {*others.tables["chat", "drawn"]["tag_group"]} != groups["first"] | groups["second"]
+
+
+def test_models_that_were_asked_about_other_groups_are_not_compared(options):
+    def fills(request):
+        every = Talker()(AnswerWord(messages=(Message(role="user", content=request.text),), words=tuple(WORDS)))
+        known = dict(zip(WORDS, every.logprobs, strict=True))
+        chosen = request.words or sorted(WORDS, key=lambda word: -known[word])[: request.top_k]
+        return WordAnswer(words=tuple(chosen), logprobs=tuple(known[word] for word in chosen))
+
+    masked = [fake(fills, name) for name in ("one", "two")]
+    found, _ = conclude(*masked, fake(Talker(), "chat", chat=("ask",)), **options | {"chat_groups": 4})
+    (similar,) = [table for table in found.tables if table.name == "similarity"]
+    assert {row.labels["model"] for row in similar.rows} == {"one", "two"}
+    assert {row.n for row in similar.rows if row.labels["category"] == "all"} == {30}
+    (negativity,) = [table for table in found.tables if table.name == "negativity"]
+    assert "chat" in {row.labels["model"] for row in negativity.rows}

@@ -146,3 +146,24 @@ def test_ways_of_asking_are_not_pooled(summarise):
     alone, beside = summarise(*masked), summarise(*masked, ("c", LOCAL_CHAT, FakeTalker(lean)))
     pooled = {"model": "all masked models", "template": "all"}
     assert row_of(alone, "difference", **pooled) == row_of(beside, "difference", **pooled)
+
+
+def test_a_quick_run_asks_at_some_distances(ratings):
+    def asked(capabilities, n, seed=0):
+        plan = plan_for(
+            PROBE, model=fake_model(capabilities=capabilities), ratings_file=ratings, seed=seed, chat_distances=n
+        )
+        found = {}
+        for stage in PROBE.stages(plan):
+            items = list(PROBE.questions(stage, plan, None))
+            assert len(items) == stage.size
+            found[stage.name] = {item.tags["distance"] for item in items if "distance" in item.tags}
+        return found
+
+    some = asked(LOCAL_CHAT, 3)
+    assert {len(distances) for distances in some.values()} == {3}
+    assert len(set(map(frozenset, some.values()))) == 1  # the same in words and on the scale
+    assert asked(LOCAL_CHAT, 2)["scale"] < some["scale"]
+    assert any(asked(LOCAL_CHAT, 3, seed=seed) != some for seed in (1, 2))
+    assert len(asked(LOCAL_CHAT, 0)["scale"]) == 7
+    assert len(asked(("fill",), 3)["attitudes"]) == 7

@@ -77,6 +77,7 @@ def train_few_steps(model, corpus, attribute, out, accumulate=1, lora=0, *, prog
     )
 
 
+@cache
 @torch.no_grad()
 def leans(folder) -> dict[str, float]:
     """p(good words) − p(bad words) right behind each value: the mean over prefixes in no training text."""

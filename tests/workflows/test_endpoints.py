@@ -16,7 +16,7 @@ import pytest
 import clinometer
 from clinometer.engine import Limits, Silent
 from clinometer.engine.journal import NAME
-from clinometer.errors import EndpointError, ModelError, StoppedError
+from clinometer.errors import EndpointError, ModelError, SpecError, StoppedError
 from clinometer.models.endpoint import transport
 from clinometer.models.endpoint.model import EndpointModel
 from clinometer.models.endpoint.sending import Patience
@@ -145,6 +145,15 @@ def test_a_budget_stops_cleanly_and_the_rest_can_be_asked_later(tmp_path, limits
         resume(tmp_path / "run")
         assert len(questions(endpoint)) == 84  # nothing was asked twice
     assert len(texts_of(tmp_path / "run")) == 84
+
+
+@pytest.mark.parametrize("limits", [Limits(requests=7), Limits(tokens=100)])
+def test_finding_out_what_is_offered_stays_within_the_budget(tmp_path, limits):
+    with serve_endpoint() as endpoint:
+        with pytest.raises(SpecError, match="does not suffice to find out what the endpoint offers"):
+            ask(endpoint, tmp_path / "run", limits=limits)
+        assert 0 < endpoint.number <= 7
+    assert not (tmp_path / "run").exists()
 
 
 def test_an_endpoint_that_changes_within_a_run_is_reported(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 import clinometer
 from clinometer.engine import Silent
 from clinometer.errors import InputError, StoppedError
+from clinometer.models.load import load_model
 from clinometer.store import RunFolder, StageKey
 from clinometer.types import AuditSpec, ModelSpec
 from clinometer.workflows import Execution
@@ -68,6 +69,31 @@ def test_questions_are_answered_stage_by_stage(tmp_path):
     table = RunFolder.open(tmp_path / "run").table(StageKey(probe="digits", model="m", stage="then"))
     assert table["got_texts"].to_list() == [["4 so", "3"]] * 3
     assert clinometer.verify(run, probes=[Digits()]).problems == ()
+
+
+def test_a_file_is_known_by_its_answers_and_not_by_its_place(tmp_path):
+    asked = questions(tmp_path)
+    write(tmp_path / "answers.jsonl", map(answer, asked))
+    elsewhere = tmp_path / "copied" / "other.jsonl"
+    elsewhere.parent.mkdir()
+    write(elsewhere, reversed(list(map(answer, asked))))
+
+    def weights(path):
+        return load_model(ModelSpec(name=f"answers:{path}")).info.weights
+
+    assert weights(tmp_path / "answers.jsonl") == weights(elsewhere)
+    # a run that was copied with the file goes on with it, and its spec tells nobody where the file was
+    with pytest.raises(StoppedError):
+        audit(tmp_path)
+    assert str(tmp_path) not in (tmp_path / "run" / "spec.toml").read_text()
+    moved = (tmp_path / "run").rename(tmp_path / "copied" / "run")
+    (moved / "places.json").unlink()
+    (tmp_path / "answers.jsonl").unlink()
+    write(elsewhere, map(answer, [*asked, *lines_of(moved / QUESTIONS)]))
+    run = clinometer.resume(moved, probes=[Digits()], places={"m": str(elsewhere)})
+    assert clinometer.verify(run, probes=[Digits()]).problems == ()
+    write(elsewhere, [{**answer(asked[0]), "texts": ["9", "9"]}, *map(answer, asked[1:])])
+    assert weights(elsewhere) != run.models[0].weights
 
 
 def test_openais_batch_files_are_written_and_read(tmp_path):

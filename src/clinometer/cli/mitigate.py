@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clinometer.cli.arguments import (
-    AuditOption,
-    DeviceOption,
-    DtypeOption,
-    LearningRateOption,
-    ProfileOption,
-    QuietOption,
-    SeedOption,
-    SettingsOption,
-)
+from clinometer.cli import arguments
 from clinometer.cli.terminal import show
 
 if TYPE_CHECKING:
@@ -58,10 +49,10 @@ def mitigate(
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
     batch: Annotated[int, typer.Option(help="Sentences in a step, on all GPUs together.")] = 32,
     accumulate: Annotated[int, typer.Option(help="Compute a step in this many parts, to need less memory.")] = 1,
-    learning_rate: LearningRateOption = 2.5e-5,
+    learning_rate: arguments.LearningRateOption = 2.5e-5,
     window: Annotated[int, typer.Option(help="Tokens of a sentence, at most.")] = 128,
     lora: Annotated[int, typer.Option(help="Train low-rank matrices of this rank; 0: the weights.")] = 0,
-    dtype: DtypeOption = "auto",
+    dtype: arguments.DtypeOption = "auto",
     held_out: Annotated[int, typer.Option(help="Documents kept apart to measure perplexity on.")] = 100,
     max_articles: Annotated[int, typer.Option(help="Train on at most this many articles; 0: no limit.")] = 0,
     labels_from: Annotated[
@@ -87,23 +78,22 @@ def mitigate(
             show_default=False,
         ),
     ] = None,
-    seed: SeedOption = 0,
+    seed: arguments.SeedOption = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-<attribute>-mitigated"),
     ] = None,
-    audit: AuditOption = True,
-    profile: ProfileOption = "standard",
-    set_: SettingsOption = None,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
+    audit: arguments.AuditOption = True,
+    profile: arguments.ProfileOption = "standard",
+    set_: arguments.SettingsOption = None,
+    device: arguments.DeviceOption = "auto",
+    quiet: arguments.QuietOption = False,
 ) -> None:
     """Reduce how much a model's text depends on an attribute, and audit it before and after.
 
     The same command resumes. On several GPUs: accelerate launch --multi_gpu -m clinometer mitigate …
     """
     # heavy imports below: `clinometer --help` must not wait for them
-    from clinometer.cli.arguments import comma_separated
     from clinometer.cli.tuned import checkpoint_audit, numbers, tune_and_print
     from clinometer.train import CorpusSettings, LabellingSettings, MitigationSettings
     from clinometer.workflows import Execution
@@ -114,7 +104,7 @@ def mitigate(
         corpus=tuple(corpus),
         attribute="" if attribute_file else attribute,
         attribute_file=attribute_file,
-        methods=tuple(comma_separated(method or ["embedding"])),
+        methods=tuple(arguments.comma_separated(method or ["embedding"])),
         strengths=numbers("--strength", strength or ["10"], such_as="0 1 10 100 1000"),
         settings=MitigationSettings(
             steps=steps,

@@ -7,26 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clinometer.cli.arguments import (
-    AcceptMissingOption,
-    BatchTokensOption,
-    CacheOption,
-    ConcurrencyOption,
-    DeviceOption,
-    ExecutorOption,
-    MaxCostOption,
-    MaxRequestsOption,
-    MaxTokensOption,
-    QuietOption,
-    RayAddressOption,
-    RayLogsOption,
-    RunArgument,
-    RunOrBundle,
-    TrustOption,
-    WorkerResourcesOption,
-    WorkersOption,
-    cluster_of,
-)
+from clinometer.cli import arguments
 from clinometer.cli.outcome import (
     AllowOption,
     FailOnOption,
@@ -44,23 +25,23 @@ if TYPE_CHECKING:
 
 
 def resume(
-    run: RunArgument,
+    run: arguments.RunArgument,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Where the folder of a model is, if it was moved or the run came from elsewhere; repeatable.",
-            metavar="NAME=FOLDER",
+            help="Where the folder or file of a model is, if it is not where it was; repeatable.",
+            metavar="NAME=PLACE",
             show_default=False,
         ),
     ] = None,
-    device: DeviceOption = "auto",
-    batch_tokens: BatchTokensOption = 0,
-    cache: CacheOption = None,
-    executor: ExecutorOption = "local",
-    ray_address: RayAddressOption = None,
-    workers: WorkersOption = 0,
-    worker_resources: WorkerResourcesOption = None,
-    ray_logs: RayLogsOption = False,
+    device: arguments.DeviceOption = "auto",
+    batch_tokens: arguments.BatchTokensOption = 0,
+    cache: arguments.CacheOption = None,
+    executor: arguments.ExecutorOption = "local",
+    ray_address: arguments.RayAddressOption = None,
+    workers: arguments.WorkersOption = 0,
+    worker_resources: arguments.WorkerResourcesOption = None,
+    ray_logs: arguments.RayLogsOption = False,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -68,19 +49,19 @@ def resume(
             show_default=False,
         ),
     ] = None,
-    concurrency: ConcurrencyOption = 8,
-    max_requests: MaxRequestsOption = 0,
-    max_tokens: MaxTokensOption = 0,
-    max_cost: MaxCostOption = 0.0,
-    accept_missing: AcceptMissingOption = False,
-    trust_remote_code: TrustOption = None,
+    concurrency: arguments.ConcurrencyOption = 8,
+    max_requests: arguments.MaxRequestsOption = 0,
+    max_tokens: arguments.MaxTokensOption = 0,
+    max_cost: arguments.MaxCostOption = 0.0,
+    accept_missing: arguments.AcceptMissingOption = False,
+    trust_remote_code: arguments.TrustOption = None,
     accept_code_change: Annotated[
         bool,
         typer.Option(
             "--accept-code-change", help="Go on though our code that asks a model has changed; it is recorded."
         ),
     ] = False,
-    quiet: QuietOption = False,
+    quiet: arguments.QuietOption = False,
 ) -> None:
     """Complete a run that was stopped; recorded answers are kept."""
     from clinometer.engine import Limits
@@ -96,7 +77,7 @@ def resume(
         batch_tokens=batch_tokens,
         cache=cache,
         executor=executor,
-        cluster=cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
+        cluster=arguments.cluster_of(executor, ray_address, workers, worker_resources, ray_logs),
         concurrency=concurrency,
         limits=limits,
         accept_missing=accept_missing,
@@ -112,7 +93,7 @@ def resume(
         finish_run(run, lambda progress: run_resume(request, progress=progress), quiet=quiet)
 
 
-def verify(run: RunOrBundle) -> None:
+def verify(run: arguments.RunOrBundle) -> None:
     """Check the checksums of a run or bundle and recompute its findings; needs no model."""
     from clinometer.store import fetched
     from clinometer.workflows import VerifyRequest, run_verify
@@ -131,7 +112,7 @@ def verify(run: RunOrBundle) -> None:
 
 
 def report(
-    run: RunOrBundle,
+    run: arguments.RunOrBundle,
     figures: Annotated[
         Path | None,
         typer.Option(help="Also save every figure as PNG and SVG into this folder.", show_default=False),
@@ -167,8 +148,8 @@ def _places(given: list[str]) -> dict[str, str]:
     places = {}
     for each in given:
         label, equals, place = each.rpartition("=")
-        if not equals or not label or not Path(place).is_dir():
-            raise SpecError(f"--model {each!r}: expected NAME=FOLDER, with the name of a model of the run")
+        if not equals or not label or not Path(place).exists():
+            raise SpecError(f"--model {each!r}: expected NAME=FOLDER or NAME=FILE, with a model of the run")
         places[label] = place
     return places
 

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clinometer.cli.arguments import (
-    AuditOption,
-    DeviceOption,
-    LearningRateOption,
-    ProfileOption,
-    QuietOption,
-    SeedOption,
-    SettingsOption,
-)
+from clinometer.cli import arguments
 from clinometer.cli.terminal import show
 
 if TYPE_CHECKING:
@@ -36,21 +28,21 @@ def shift(
         typer.Option(help="Shares of a corpus to train on.", show_default="0.1 0.25 0.5 1", metavar="SHARE…"),
     ] = None,
     epochs: Annotated[int, typer.Option(help="How often each text is read.")] = 1,
-    learning_rate: LearningRateOption = 5e-5,
+    learning_rate: arguments.LearningRateOption = 5e-5,
     batch: Annotated[int, typer.Option(help="Pieces of text in a step.")] = 8,
     max_articles: Annotated[
         int, typer.Option(help="Cut a corpus to this many articles before taking shares; 0: no limit.")
     ] = 0,
-    seed: SeedOption = 0,
+    seed: arguments.SeedOption = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-shift"),
     ] = None,
-    audit: AuditOption = True,
-    profile: ProfileOption = "standard",
-    set_: SettingsOption = None,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
+    audit: arguments.AuditOption = True,
+    profile: arguments.ProfileOption = "standard",
+    set_: arguments.SettingsOption = None,
+    device: arguments.DeviceOption = "auto",
+    quiet: arguments.QuietOption = False,
 ) -> None:
     """Fine-tune a masked model on shares of corpora; audit how its stereotypes shift. The same command resumes."""
     # heavy imports below: `clinometer --help` must not wait for them

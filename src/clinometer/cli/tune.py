@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clinometer.cli.arguments import (
-    AuditOption,
-    DeviceOption,
-    LearningRateOption,
-    ProfileOption,
-    QuietOption,
-    SettingsOption,
-)
+from clinometer.cli import arguments
 from clinometer.cli.terminal import show
 from clinometer.errors import InputError
 
@@ -57,17 +50,17 @@ def tune(
         ),
     ] = True,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
-    learning_rate: LearningRateOption = 1e-5,
+    learning_rate: arguments.LearningRateOption = 1e-5,
     batch: Annotated[int, typer.Option(help="Reviews in a step.")] = 8,
     out: Annotated[
         Path | None,
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-prompt"),
     ] = None,
-    audit: AuditOption = True,
-    profile: ProfileOption = "standard",
-    set_: SettingsOption = None,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
+    audit: arguments.AuditOption = True,
+    profile: arguments.ProfileOption = "standard",
+    set_: arguments.SettingsOption = None,
+    device: arguments.DeviceOption = "auto",
+    quiet: arguments.QuietOption = False,
 ) -> None:
     """Fine-tune a masked model on a few labelled reviews; audit it before and after. The same command resumes."""
     if not prompt:
@@ -105,9 +98,7 @@ def tune(
 
 
 def _whole_numbers(given: list[str]) -> tuple[int, ...]:
-    from clinometer.cli.arguments import comma_separated
-
-    parts = comma_separated(given)
+    parts = arguments.comma_separated(given)
     wrong = [part for part in parts if not part.isdecimal()]
     if wrong or not parts:
         raise InputError(f"--seeds {', '.join(wrong) or 'nothing'}: expected whole numbers, such as 13 21 42")

@@ -68,6 +68,18 @@ class Budget:
             if limit and getattr(self.spent, name) + getattr(self.reserved, name) + more > limit:
                 raise StoppedError(f"--max-{name} {limit:,} is used up ({self.spent})")
 
+    def allow_trials(self, requests: int, tokens: int) -> None:
+        """Raise SpecError if finding out what an endpoint offers would take more than is allowed."""
+        for name, limit, more in (
+            ("requests", self.limits.requests, self.spent.requests + requests),
+            ("tokens", self.limits.tokens, self.spent.tokens + tokens),
+        ):
+            if limit and more > limit:
+                raise SpecError(
+                    f"--max-{name} {limit:,} does not suffice to find out what the endpoint offers, which takes "
+                    f"up to 20 requests of some 50 tokens ({requests - 1} were sent); allow more"
+                )
+
 
 @dataclass(frozen=True, slots=True)
 class PricedMeter:

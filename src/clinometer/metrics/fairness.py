@@ -5,7 +5,7 @@ Both rest on the Wasserstein-1 distance between two samples (counterfactual audi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,9 @@ def quantile_grid(sizes: Integers) -> QuantileGrid:
     ([0.333, 0.167, 0.167, 0.333], [[0, 0, 1, 1], [0, 1, 1, 2]])
     """
     distinct = np.unique(sizes)
+    if len(distinct) == 1:  # nearly always
+        n = int(distinct[0])
+        return QuantileGrid(np.tile(np.arange(n), (len(sizes), 1)), np.full(n, 1 / n))
     ends = np.unique(np.concatenate([np.arange(1, size + 1) / size for size in distinct]))
     # i/n of two sizes can differ in the last bit, which does not make a step
     ends = ends[np.append(np.diff(ends) > 1e-12, True)]
@@ -193,16 +196,29 @@ def pairwise_wasserstein(scores: ArrayLike) -> Floats:
     array = as_scores(scores)
     templates, values, _ = array.shape
     out = np.full((templates, values, values), np.nan)
-    ordered = np.sort(array, axis=2)  # NaN goes last
-    sizes = (~np.isnan(array)).sum(axis=2)
-    for at in range(templates):
-        used = np.flatnonzero(sizes[at])
+    for at, (used, distances) in enumerate(_pair_distances(array)):
         if len(used):
-            grid = quantile_grid(sizes[at, used])
-            quantiles = np.take_along_axis(ordered[at, used], grid.places, axis=1)
-            distances = squareform(pdist(quantiles * grid.widths, "cityblock"))
-            out[at, used[:, None], used] = distances
+            out[at, used[:, None], used] = squareform(distances)
     return out
+
+
+def every_pair(scores: Floats) -> Floats:
+    """Return the Wasserstein-1 distances of all pairs that there are, template after template, (pairs,)."""
+    return np.concatenate([distances for _, distances in _pair_distances(scores)])
+
+
+def _pair_distances(scores: Floats) -> Iterator[tuple[Integers, Floats]]:
+    """Yield which values of a template have samples, and the distances of every two of these."""
+    ordered = np.sort(scores, axis=2)  # NaN goes last
+    for template, sizes in zip(ordered, (~np.isnan(scores)).sum(axis=2), strict=True):
+        used = np.flatnonzero(sizes)
+        if not len(used):
+            yield used, np.zeros(0)
+        elif sizes.min() == template.shape[1]:
+            yield used, pdist(template, "cityblock") / template.shape[1]
+        else:
+            grid = quantile_grid(sizes[used])
+            yield used, pdist(np.take_along_axis(template[used], grid.places, axis=1) * grid.widths, "cityblock")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

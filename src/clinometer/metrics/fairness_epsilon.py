@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clinometer.metrics.fairness import pairwise_wasserstein
+from clinometer.metrics.fairness import every_pair, pairwise_wasserstein
 from clinometer.metrics.means import Floats
 from clinometer.metrics.value_means import shuffled_scores
 
@@ -92,15 +92,17 @@ def epsilon_verdict(scores: Floats, *, epsilon: float, rng: np.random.Generator 
     )
     if rng is None:
         return found
-    by_chance = [
-        epsilon_fair(pairwise_wasserstein(shuffled), epsilon)
-        for batch in shuffled_scores(scores, rng=rng, draws=WORST_DRAWS)
-        for shuffled in batch
-    ]
-    worst = np.array([each.worst for each in by_chance])
+    by_chance = np.array(
+        [
+            every_pair(shuffled)
+            for batch in shuffled_scores(scores, rng=rng, draws=WORST_DRAWS)
+            for shuffled in batch
+        ]
+    )  # (draws, pairs)
+    worst = by_chance.max(axis=1)
     return replace(
         found,
         worst_null=float(worst.mean()),
         worst_p=float((1 + (worst >= observed.worst - _TIE).sum()) / (1 + WORST_DRAWS)),
-        share_null=float(np.mean([each.above / each.compared for each in by_chance])),
+        share_null=float((by_chance >= epsilon).mean()),
     )

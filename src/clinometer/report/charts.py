@@ -11,11 +11,12 @@ import altair as alt
 
 from clinometer.errors import InputError, nearest
 from clinometer.plain import visible
+from clinometer.report.alt_text import alt_text, told_labels
 from clinometer.report.chart_style import PAPER, Colours
 from clinometer.report.drawing import NUMBERED_CELLS, Drawing, Menu, opening_of
 from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData, plot_data
 from clinometer.report.rounding import json_number, label_text
-from clinometer.types import Figure, FindingTable
+from clinometer.types import Figure, Finding, FindingTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,8 @@ class Chart:
     across: str  # the label whose values are names along x, or "" …
     down: str  # … and along y
     drawn: int
+    told: tuple[str, ...]  # the labels that tell its points apart, for readers who do not see it …
+    alt: str  # … and what they are told when it opens
     columns: int  # panels side by side; 0: a single one
     gutter: int  # the pixels that the labels of the vertical axis need …
     legend_entry: int  # … and that the longest name in the legend needs
@@ -67,6 +70,7 @@ class Chart:
             "gutter": self.gutter,
             "legend_entry": self.legend_entry,
             "numbered": NUMBERED_CELLS,
+            "told": [place[name] for name in self.told],
         }
 
 
@@ -93,10 +97,29 @@ def chart(figure: Figure, table: FindingTable, *, colours: Colours, width: int |
         across=names[figure.x],
         down=names[figure.y],
         drawn=len(data.rows),
+        told=told_labels(figure, data),
+        alt=alt_text(figure, data),
         columns=len(data.values[figure.column]) if figure.column and data.rows else int(bool(figure.row)),
         gutter=drawing.gutter(),
         legend_entry=drawing.legend_entry(),
     )
+
+
+def opened_at(figure: Figure, table: FindingTable, settings: Mapping[str, LabelValue]) -> Figure:
+    """Return the figure with menus that open together where there is something to draw, nearest to `settings`.
+
+    What the figure itself says comes first; `settings` are those of the row that the headline rests on.
+    """
+    data = plot_data(figure, table)
+    if not figure.menus or not data.rows:
+        return figure
+
+    def fits(row: Finding) -> tuple[int, ...]:
+        wanted = (figure.opens, settings)
+        return tuple(sum(row.labels[menu] == each.get(menu, ...) for menu in figure.menus) for each in wanted)
+
+    best = max(data.rows, key=fits)  # the first of several
+    return replace(figure, opens={menu: best.labels[menu] for menu in figure.menus})
 
 
 def altair_chart(

@@ -202,6 +202,7 @@ def _shown(verdict: ChangeVerdict, scale: tuple[float, float] | None) -> Shown:
     numbers = f"{estimate_text(verdict.estimate)} {interval_text(verdict.low, verdict.high)}" if told else ""
     if told and not math.isnan(verdict.lean_before):
         numbers += f"; {estimate_text(verdict.lean_before)} → {estimate_text(verdict.lean_after)}"
+        numbers += f"; {verdict.n} {verdict.unit}{'s' if verdict.n != 1 else ''} of both"
     picture = _interval(verdict, scale, verdict.detectable) if told and scale else None
     return Shown(verdict=verdict, numbers=numbers, interval=picture)
 
@@ -212,12 +213,34 @@ def _standing(row: Finding, scale: tuple[float, float], leans: Iterable[Verdict]
     told = not math.isnan(row.estimate)
     return Standing(
         state=state,
-        letters=str(row.labels["group"]),
+        letters=letter_ranges(str(row.labels["group"]).split()),
         numbers=f"{estimate_text(row.estimate)} {interval_text(row.low, row.high)}" if told else "",
         reason=str(row.labels["reason"]),
         distance=abs(row.estimate) if told else None,
         interval=_interval(row, scale, math.nan) if told else None,
     )
+
+
+def letter_ranges(letters: Sequence[str]) -> str:
+    """Write letters, three and more that follow each other as a range.
+
+    >>> letter_ranges(["a", "b"]), letter_ranges(["a", "c", "d", "e"]), letter_ranges(["y", "z", "aa"])
+    ('a b', 'a c–e', 'y–aa')
+    """
+    runs: list[list[str]] = []
+    for letter in letters:
+        if runs and _number(letter) == _number(runs[-1][-1]) + 1:
+            runs[-1].append(letter)
+        else:
+            runs.append([letter])
+    return " ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else " ".join(run) for run in runs)
+
+
+def _number(letter: str) -> int:
+    number = 0
+    for each in letter.rstrip("′"):
+        number = 26 * number + ord(each) - ord("a") + 1
+    return number
 
 
 def _scales(verdicts: Iterable[tuple[str, ChangeVerdict]]) -> dict[str, tuple[float, float]]:

@@ -80,7 +80,7 @@ class Drawing:
         facets = {
             name: channel(
                 f"{self.data.field(label)}:N",
-                title=self.title(label) + (f" ({self.only})" if self.only else ""),
+                title=" ".join(filter(None, (self.name_title(label), self.only))) or None,
                 sort=self.order(label),
                 header=alt.Header(**header, **shortened(label, "header")),
             )
@@ -171,6 +171,13 @@ class Drawing:
             return measure if len(measure) <= _LONGEST_TITLE else ESTIMATE
         return name.replace("_", " ")
 
+    def name_title(self, name: str) -> str:
+        """Return the title of an axis or of panels with names; "" where the names say it themselves.
+
+        "builtin:masked" needs no "model" above it; 10 needs a "k".
+        """
+        return "" if all(isinstance(value, str) for value in self.data.values[name]) else self.title(name)
+
     def order(self, name: str) -> alt.EncodingSortField:
         """Return the order in which the table first names the values of a label."""
         return alt.EncodingSortField(field=self.data.order_field(name), op="min", order="ascending")
@@ -193,7 +200,7 @@ class Drawing:
         low = not across and bool(self.figure.row) and self.at_once[name] * self.step < LETTER * len(name)
         return channel(
             f"{self.data.field(name)}:N",
-            title=None if low else self.title(name),
+            title=None if low else self.name_title(name) or None,
             sort=self.order(name),
             scale=alt.Scale(padding=0) if self.figure.mark == "heatmap" else alt.Scale(),
             axis=alt.Axis(
@@ -212,13 +219,14 @@ class Drawing:
         side = channel(f"{self.data.field(name)}:N", sort=self.order(name))
         return {"xOffset" if self.upright else "yOffset": side}
 
-    def colour(self) -> alt.Color | dict[str, Any]:
+    def colour(self) -> alt.Color | alt.ColorValue:
         """Return the colour: by label, by estimate, or one for all."""
         name = self.figure.color
         if self.figure.mark == "heatmap" or name == ESTIMATE:
             return self._colour_by_estimate()
         if not name:
-            return alt.value(self.colours.palette[0])
+            # not alt.value: Altair looks through all of its classes for what a dictionary might be
+            return alt.ColorValue(self.colours.palette[0])
         palette = self.colours.palette
         return self._by_name(alt.Color, [palette[place % len(palette)] for place in self._places()])
 
@@ -251,18 +259,38 @@ class Drawing:
             scale=alt.Scale(domain=[label_text(value) for value in self.data.values[name]], range=list(looks)),
         )
 
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether cells are coloured by what they have beyond chance, which must be known for that."""
+        return bool(self.figure.chance) and any(map(math.isfinite, self._excesses()))
+
+    def _excesses(self) -> list[float]:
+        """Return the estimate minus what chance alone gives, for every row."""
+        chances = [row.labels[self.figure.chance] for row in self.data.rows]
+        return [
+            row.estimate - chance if isinstance(chance, int | float) else math.nan
+            for row, chance in zip(self.data.rows, chances, strict=True)
+        ]
+
     def _colour_by_estimate(self) -> alt.Color:
         low, high = self.colour_range()
-        hues = SEQUENTIAL if self.figure.reference is None else DIVERGING
+        if self.beyond_chance:
+            field, title, hues = "beyond", "beyond chance", DIVERGING
+        else:
+            field, title = ESTIMATE, self.title(ESTIMATE)
+            hues = SEQUENTIAL if self.figure.reference is None else DIVERGING
         return alt.Color(
-            f"{ESTIMATE}:Q",
-            title=self.title(ESTIMATE),
+            f"{field}:Q",
+            title=title,
             scale=alt.Scale(domain=[low, high], range=list(hues), interpolate="rgb"),
             legend=alt.Legend(gradientLength=220, gradientThickness=10),
         )
 
     def colour_range(self) -> tuple[float, float]:
-        """Return the ends of the colour scale; "no lean", if known, is in the middle."""
+        """Return the ends of the colour scale; "no lean", or chance, if known, is in the middle."""
+        if self.beyond_chance:
+            most = max(abs(value) for value in self._excesses() if math.isfinite(value)) or 1.0
+            return -most, most
         estimates = [row.estimate for row in self.data.rows]
         if self.figure.reference is None:
             low, high = min(estimates), max(estimates)
@@ -295,6 +323,9 @@ class Drawing:
                     *self._reference_line(),
                 ]
             case "heatmap":
+                if self.beyond_chance:  # a label is text; what is missing there has no colour
+                    chance = f"toNumber(datum.{self.data.field(self.figure.chance)})"
+                    base = base.transform_calculate(beyond=f"datum.{ESTIMATE} - {chance}")
                 cells = base.mark_rect(tooltip=_ROW, stroke=self.colours.grid, strokeWidth=0.5)
                 return [cells.encode(color=self.colour()), *self._cell_numbers(base)]
 
@@ -303,8 +334,11 @@ class Drawing:
             color=self.colour(), **self.offset()
         )
         if self.figure.reference is not None:  # a bar starts at "no lean"
-            bars = bars.encode(**{"y2" if self.upright else "x2": alt.datum(self.figure.reference)})
-        return [bars, *self._error_bars(base, alt.value(self.colours.ink))]
+            reference = self.figure.reference
+            bars = (
+                bars.encode(y2=alt.Y2Datum(reference)) if self.upright else bars.encode(x2=alt.X2Datum(reference))
+            )
+        return [bars, *self._error_bars(base, alt.ColorValue(self.colours.ink))]
 
     def _lines(self, base: alt.Chart) -> list[alt.Chart]:
         along = self.figure.x if self.upright else self.figure.y
@@ -354,7 +388,7 @@ class Drawing:
         return [whole.encode(x=self.axis(alt.X, ESTIMATE, field="low"), x2="high:Q")]
 
     def _error_bars(
-        self, base: alt.Chart, colour: alt.Color | dict[str, Any], *, opacity: float = 0.9, aside: bool = True
+        self, base: alt.Chart, colour: alt.Color | alt.ColorValue, *, opacity: float = 0.9, aside: bool = True
     ) -> list[alt.Chart]:
         return [
             bars.mark_rule(strokeWidth=1.6, opacity=opacity).encode(
@@ -369,7 +403,8 @@ class Drawing:
     def _reference_line(self) -> list[alt.Chart]:
         if self.figure.reference is None or ESTIMATE not in (self.figure.x, self.figure.y):
             return []
-        where = {"y" if self.upright else "x": alt.datum(self.figure.reference)}
+        reference = self.figure.reference
+        where = {"y": alt.YDatum(reference)} if self.upright else {"x": alt.XDatum(reference)}
         once = alt.Chart(alt.InlineData(values=[{}]))  # one line, not one for each row
         return [once.mark_rule(strokeDash=[5, 4], strokeWidth=1.2, color=self.colours.faint).encode(**where)]
 
@@ -380,8 +415,9 @@ class Drawing:
             return []
         low, high = self.colour_range()
         dark = f"datum.{ESTIMATE} > {low + 0.6 * (high - low)!r}"
-        if self.figure.reference is not None:
-            dark = f"abs(datum.{ESTIMATE} - {low + 0.5 * (high - low)!r}) > {0.36 * (high - low)!r}"
+        if self.figure.reference is not None or self.beyond_chance:
+            shade = "beyond" if self.beyond_chance else ESTIMATE
+            dark = f"abs(datum.{shade} - {low + 0.5 * (high - low)!r}) > {0.36 * (high - low)!r}"
         numbers = base.transform_calculate(shown=_TWO_DECIMALS if high - low >= 0.2 else _THREE_DIGITS)
         ink = alt.condition(dark, alt.value("#ffffff"), alt.value("#1c1f24"))
         return [numbers.mark_text(fontSize=10.5, tooltip=_ROW).encode(text="shown:N", color=ink)]

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from importlib.metadata import version
 from typing import Any
@@ -24,8 +24,9 @@ from markupsafe import Markup
 from clinometer.errors import RecordsError, StoreError, nearest
 from clinometer.folders import cache_folder
 from clinometer.report.chart_style import PAGE, config
-from clinometer.report.charts import Chart, chart
+from clinometer.report.charts import Chart, chart, opened_at
 from clinometer.report.evidence import Evidence
+from clinometer.report.glossary import Explained, Term
 from clinometer.report.rounding import count_text, size_text
 from clinometer.report.summary import counts, summary_rows
 from clinometer.report.tables import FOLDED, UNSCRIPTED, TableView, table_view
@@ -34,6 +35,7 @@ from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
 
 MOST_OPEN = 8  # figures that are open on a page; the others are behind a fold
 MOST_OF_ONE = 3  # of one audit
+NOT_TOLD = "cannot be judged"  # how every audit words what it cannot tell
 # the SHA-256 of the script that a release of vl-convert makes; one that is not here makes it anew for every report
 _KNOWN_VEGA = {"1.9.0.post1": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 
@@ -48,6 +50,9 @@ class ProbeText:
     question: str  # what was asked, in one sentence
     paper: str  # who asked it first: authors, title, year
     data: str = ""  # where its words and sentences come from, in a sentence or two
+    how: tuple[str, ...] = ()  # how to read what it found …
+    not_shown: tuple[str, ...] = ()  # … and what that does not show
+    bibtex: str = ""  # the paper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +82,8 @@ class _TablePart:
     table: FindingTable
     view: TableView
     file: str
-    verdicts: bool  # whether one rests on it
+    rests: tuple[Mapping[str, Any], ...]  # the labels of the rows that verdicts rest on
+    terms: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +95,7 @@ class _FigurePart:
     table: _TablePart
     evidence: Evidence | None
     same_prompts: _FigurePart | None  # an earlier figure that shows them
+    terms: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +106,9 @@ class _ProbePart:
     figures: tuple[_FigurePart, ...]
     tables: tuple[_TablePart, ...]
     prompts: Mapping[str, str]  # table -> the figure under which its prompts are; "": none
+    headlines: tuple[str, ...]  # what was found before what could not be told
+    terms: tuple[Term, ...]  # of the headlines
+    open_figures: int = 0
 
 
 def render(page: ReportPage) -> str:
@@ -106,6 +116,8 @@ def render(page: ReportPage) -> str:
     style = asset("report.css")
     scripts = [_vega(), "\n".join(asset(name) for name in SCRIPTS)]
     probes = [_probe_part(findings, page, number=i) for i, findings in enumerate(page.findings, start=1)]
+    shown = open_figures([len(part.figures) for part in probes])
+    probes = [replace(part, open_figures=number) for part, number in zip(probes, shown, strict=True)]
     summary = summary_rows(page.findings, [info.name for info in page.models])
     return (
         page_templates()
@@ -117,7 +129,7 @@ def render(page: ReportPage) -> str:
             states=counts(summary),
             titles={part.name: {"place": i, "title": part.text.title} for i, part in enumerate(probes, start=1)},
             tables={part.name: {table.table.name: table.id for table in part.tables} for part in probes},
-            open_figures=min(MOST_OF_ONE, max(1, MOST_OPEN // max(1, len(probes)))),
+            bibtex="\n\n".join([_tool_bibtex(page), *(part.text.bibtex for part in probes if part.text.bibtex)]),
             warnings=sum(notice.level == "warning" for findings in page.findings for notice in findings.notices),
             provenance=[(name, value) for name, value in _flat(page.provenance) if name != "sessions"],
             sessions=sessions_view(page.provenance.get("sessions", ())),
@@ -143,18 +155,24 @@ def find_table(figure: Figure, findings: Findings) -> FindingTable:
 def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbePart:
     files = page.files.get(findings.probe, {})
     unnamed = ProbeText(title=findings.probe.replace("_", " "), question="", paper="")
-    rested_on = {row.table for verdict in findings.verdicts for row in verdict.rows}
+    rests: dict[str, list[Mapping[str, Any]]] = {}
+    for row in (row for verdict in findings.verdicts for row in verdict.rows):
+        rests.setdefault(row.table, []).append(row.labels)
+    explained = Explained()
+    terms = explained.new_in(findings.headlines)
+    figures_of = {figure.name: explained.new_in(_texts_of(figure)) for figure in findings.figures}
     tables = {
         table.name: _TablePart(
             id=f"{number}-{i}",
             table=table,
-            view=table_view(table, rows_shown=FOLDED if table.name in rested_on else UNSCRIPTED),
+            view=table_view(table, rows_shown=FOLDED if table.name in rests else UNSCRIPTED),
             file=files.get(table.name, ""),
-            verdicts=table.name in rested_on,
+            rests=tuple(rests.get(table.name, ())),
+            terms=explained.new_in((table.title, table.caption)),
         )
         for i, table in enumerate(findings.tables, start=1)
     }
-    figures = tuple(_figure_parts(findings, page, number=number, tables=tables))
+    figures = tuple(_figure_parts(findings, page, number=number, tables=tables, terms=figures_of))
     with_prompts = {
         part.table.table.name: (part.same_prompts or part).id for part in figures[::-1] if part.evidence
     }
@@ -167,28 +185,79 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
         figures=figures,
         tables=tuple(tables.values()),
         prompts={name: with_prompts.get(name, anywhere) for name in tables},
+        headlines=tuple(sorted(findings.headlines, key=lambda line: NOT_TOLD in line)),
+        terms=terms,
     )
 
 
 def _figure_parts(
-    findings: Findings, page: ReportPage, *, number: int, tables: Mapping[str, _TablePart]
+    findings: Findings,
+    page: ReportPage,
+    *,
+    number: int,
+    tables: Mapping[str, _TablePart],
+    terms: Mapping[str, tuple[Term, ...]],
 ) -> Iterator[_FigurePart]:
     evidence = page.evidence.get(findings.probe, {})
+    settings = headline_settings(findings)
     shown: list[_FigurePart] = []  # those with prompts of their own
     for i, figure in enumerate(findings.figures, start=1):
         prompts = evidence.get(figure.name)
+        table = find_table(figure, findings)
         part = _FigurePart(
             id=f"{number}-{i}",
             number=str(i) if len(page.findings) == 1 else f"{number}.{i}",
             figure=figure,
-            chart=chart(figure, find_table(figure, findings), colours=PAGE),
+            chart=chart(opened_at(figure, table, settings), table, colours=PAGE),
             table=tables[figure.table],
             evidence=prompts,
             same_prompts=next((other for other in shown if prompts and other.evidence == prompts), None),
+            terms=terms[figure.name],
         )
         if prompts and not part.same_prompts:
             shown.append(part)
         yield part
+
+
+def _tool_bibtex(page: ReportPage) -> str:
+    """Return how this run is cited: Clinometer has no paper of its own."""
+    packages = page.provenance.get("packages", {})
+    release = str(packages.get("clinometer", "") if isinstance(packages, Mapping) else "")
+    year = page.created[:4] if page.created[:4].isdigit() else ""
+    fields = {
+        "title": "{Clinometer}: which way does a language model lean?",
+        "author": "{The Clinometer developers}",
+        "version": release,
+        "year": year,
+        "note": f"Run {page.run_id}, {'digest' if page.sealed else 'findings'} {(page.digest or '-')[:16]}",
+    }
+    lines = (f"  {name:<7} = {{{value}}}" for name, value in fields.items() if value)
+    return "@software{clinometer,\n" + ",\n".join(lines) + "\n}"
+
+
+def _texts_of(figure: Figure) -> tuple[str, ...]:
+    return (figure.title, figure.caption, figure.measure, *map(str, figure.filters.values()), *figure.menus)
+
+
+def headline_settings(findings: Findings) -> dict[str, str | int | float]:
+    """Return the labels of the row that the audit's first finding rests on; the charts open where they can."""
+    told = [verdict for verdict in findings.verdicts if verdict.rows and verdict.state != "cannot tell"]
+    first = next((verdict for verdict in told if verdict.state == "lean"), told[0] if told else None)
+    return dict(first.rows[0].labels) if first else {}
+
+
+def open_figures(numbers: Sequence[int]) -> list[int]:
+    """Return how many figures of each audit are open: up to three each, eight in all, and one at least.
+
+    >>> open_figures([8, 19, 6, 6, 11]), open_figures([5]), open_figures([0, 1, 4])
+    ([2, 2, 2, 1, 1], [3], [0, 1, 3])
+    """
+    shown = [min(1, number) for number in numbers]
+    for most in range(2, MOST_OF_ONE + 1):
+        for place, number in enumerate(numbers):
+            if sum(shown) < MOST_OPEN and number >= most:
+                shown[place] = most
+    return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

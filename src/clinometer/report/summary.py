@@ -37,6 +37,7 @@ class Conclusion:
     verdict: Verdict
     sentence: str  # without the model's name, which heads the column
     numbers: str
+    detectable: str  # the smallest effect that would have been found; "": not known
     interval: Interval | None
     evidence: (
         tuple[str, Mapping[str, str | int | float]] | None
@@ -114,6 +115,7 @@ def _conclusion(verdict: Verdict, scale: tuple[float, float] | None) -> Conclusi
         verdict=verdict,
         sentence=sentence[:1].upper() + sentence[1:],
         numbers=_numbers(verdict) if told else "",
+        detectable=estimate_text(verdict.detectable) if told and math.isfinite(verdict.detectable) else "",
         interval=_interval(verdict, scale) if told and scale else None,
         evidence=(row.table, row.labels) if row else None,
     )

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from itertools import combinations
 from string import ascii_lowercase
 
-MOST_SETS = 200  # of a letter display; where more are needed, neighbours share letters
+MOST_SETS = 12  # of a letter display: more cannot be read, and then only neighbours share letters
 
 
 def letters_of(apart: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:
-    """Return letters so that two share one exactly where they cannot be told apart; rows come in order.
+    """Return letters so that two share one only where they cannot be told apart; rows come in order.
+
+    Up to `MOST_SETS` letters they share one wherever that is so. Where more were needed, runs of neighbours share
+    one: some that cannot be told apart then have none in common.
 
     Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise Comparisons (2004): begin with one set
     of all; split each set that holds two that are apart; drop sets that are parts of others.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special, stats
 
 from clinometer.stats._clusters import FloatArray
 
@@ -38,7 +38,7 @@ def share_interval(share: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> Sh
     """
     s, count = np.broadcast_arrays(np.asarray(share, dtype=np.float64), np.asarray(n, dtype=np.float64))
     size = np.where(count > 0, count, np.nan)
-    z = float(stats.norm.ppf((1 + level) / 2))
+    z = float(special.ndtri((1 + level) / 2))
     centre = (s + z**2 / (2 * size)) / (1 + z**2 / size)
     half = z * np.sqrt(s * (1 - s) / size + z**2 / (4 * size**2)) / (1 + z**2 / size)
     return ShareInterval(low=np.maximum(centre - half, 0.0), high=np.minimum(centre + half, 1.0))
@@ -78,5 +78,5 @@ def paired_share_interval(
     only_first, only_second, count = (np.asarray(each, dtype=np.float64) for each in (first, second, n))
     size = np.where(count > 0, count, np.nan) + 2
     a, b = (only_first + 1) / size, (only_second + 1) / size
-    half = float(stats.norm.ppf((1 + level) / 2)) * np.sqrt((a + b - (a - b) ** 2) / size)
+    half = float(special.ndtri((1 + level) / 2)) * np.sqrt((a + b - (a - b) ** 2) / size)
     return ShareInterval(low=np.maximum(a - b - half, -1.0), high=np.minimum(a - b + half, 1.0))

@@ -9,7 +9,6 @@ from clinometer.engine import Progress
 from clinometer.probes.protocol import Probe
 from clinometer.store import RunFolder
 from clinometer.store.documents import COMPARISON
-from clinometer.workflows.compare import CompareRequest, run_compare
 
 COHORT = "cohort"  # in provenance.json: the run was begun as one
 
@@ -18,6 +17,8 @@ def compare_cohort(run: RunFolder, *, probes: Iterable[Probe], progress: Progres
     """Write the comparison of the models of a cohort into its run; None for any other run."""
     if not run.provenance.get(COHORT):
         return None
+    from clinometer.workflows.compare import CompareRequest, run_compare
+
     progress.note(f"comparing {len(run.models)} models")
     compared = run_compare(CompareRequest(sources=(run,), probes=tuple(probes)))
     return Path(compared.write_page(run.path / COMPARISON))

@@ -13,7 +13,7 @@ from typing import Any
 from clinometer import __version__
 from clinometer.errors import ClinometerError, InputError, nearest
 from clinometer.limits import TEXT, read_limited
-from clinometer.probes import PROBES
+from clinometer.probes import PROBES, get_probe
 from clinometer.probes.kit.before_after import pairs_of
 from clinometer.probes.kit.compare import Change, Units, compare_models, most_changed, places_of
 from clinometer.probes.protocol import Probe
@@ -76,25 +76,27 @@ class Side:
 
 def run_compare(request: CompareRequest) -> Comparison:
     """Compare every model with the one before it; where there are many, all with each other, too."""
-    known = {**{name: PROBES[name] for name in PROBES}, **{probe.name: probe for probe in request.probes}}
-    sources = _sources(request, known)
+    given = {probe.name: probe for probe in request.probes}
+    sources, left_out = _sources(request, given)
+    found = dict.fromkeys(name for source in sources for name in source.findings)
+    known = {name: probe for name in found if (probe := _probe(name, given)) is not None}
     sides = _sides(sources)
     many = len(sides) >= MANY and len(sources) != 2
     pairs = _pairs(sides, sources, base=request.base) if not many or request.base else []
-    audits = {name: known[name] for name in known if any(name in source.findings for source in sources)}
+    audits = {name: known[name] for name in sorted(known)}
     units = {(id(side), name): side.units(name, probe) for side in sides for name, probe in audits.items()}
     changes: list[Change] = []
-    notes: list[str] = []
+    notes = [*left_out, *(f"{name}: this audit is not installed here." for name in found if name not in known)]
     shared: list[Finding] = []
     for before, after in pairs:
         obstacles, told = _obstacles(before, after, audits)
         notes += told
         of_audits = {name: (units[id(before), name], units[id(after), name]) for name in audits}
-        found = compare_models(
+        made = compare_models(
             of_audits, before=before.label, after=after.label, seed=request.seed, obstacles=obstacles
         )
-        changes += found
-        shared += _shared(before, after, found)
+        changes += made
+        shared += _shared(before, after, made)
         notes += _unpaired(before, after, audits, of_audits)
     notes += _alone(sides, pairs) if pairs else ()
     standings = [
@@ -118,24 +120,37 @@ def run_compare(request: CompareRequest) -> Comparison:
 # What is compared
 
 
-def _sources(request: CompareRequest, known: Mapping[str, Probe]) -> list[Source]:
+def _probe(name: str, given: Mapping[str, Probe]) -> Probe | None:
+    return given.get(name) or (get_probe(name) if name in PROBES else None)
+
+
+def _sources(request: CompareRequest, given: Mapping[str, Probe]) -> tuple[list[Source], list[str]]:
+    """Open what is to be compared; of many, those that cannot be are left out, and it is said why."""
     if not request.sources:
         raise InputError("nothing to compare; name two runs, or one with several models")
     found: list[Source] = []
-    for given in request.sources:
-        place, chosen = (given, "") if isinstance(given, RunFolder) else _split(given)
-        run = place if isinstance(place, RunFolder) else open_source(place)
-        models = run.models
-        if chosen:
-            models = tuple(info for info in models if info.name == chosen)
-            if not models:
-                names = [info.name for info in run.models]
-                raise InputError(f"no model {chosen!r} in {run.path}; {nearest(chosen, names)}")
-        text = str(run.path) if isinstance(given, RunFolder) else str(given)
-        found.append(
-            Source(name=run.path.name, given=text, run=run, findings=_findings(run, known), models=models)
-        )
-    return found
+    left_out: list[str] = []
+    for each in request.sources:
+        try:
+            found.append(_source(each, given))
+        except ClinometerError as error:
+            if len(request.sources) < 3:
+                raise
+            left_out.append(f"Left out: {error}.")
+    return found, left_out
+
+
+def _source(each: str | Path | RunFolder, given: Mapping[str, Probe]) -> Source:
+    place, chosen = (each, "") if isinstance(each, RunFolder) else _split(each)
+    run = place if isinstance(place, RunFolder) else open_source(place)
+    models = run.models
+    if chosen:
+        models = tuple(info for info in models if info.name == chosen)
+        if not models:
+            names = [info.name for info in run.models]
+            raise InputError(f"no model {chosen!r} in {run.path}; {nearest(chosen, names)}")
+    text = str(run.path) if isinstance(each, RunFolder) else str(each)
+    return Source(name=run.path.name, given=text, run=run, findings=findings_of(run, given), models=models)
 
 
 def _split(given: str | Path) -> tuple[Path, str]:
@@ -148,14 +163,14 @@ def open_source(place: Path) -> RunFolder:
     return open_any(place)
 
 
-def _findings(run: RunFolder, known: Mapping[str, Probe]) -> dict[str, Findings]:
+def findings_of(run: RunFolder, given: Mapping[str, Probe]) -> dict[str, Findings]:
     """Return what the audits of a run found, made anew where another release, or an older table, made it."""
     stored = {found.probe: found for found in run.read_findings()}
     if not stored:
         raise InputError(f"{run.path} has no findings; complete it with `clinometer resume {run.path}`")
     spec = spec_of(run)
     for name, found in stored.items():
-        probe = known.get(name)
+        probe = _probe(name, given)
         if probe is None or not hasattr(probe, "compared") or other_questions(run, probe):
             continue
         lacking = any(not each.names and not each.gate for each in probe.compared(found, run.models))
@@ -256,7 +271,7 @@ def _obstacles(before: Side, after: Side, audits: Mapping[str, Probe]) -> tuple[
 
 def _values(options: Any) -> dict[str, Any]:
     """Return options by name; a file by what is in it."""
-    values = dataclasses.asdict(options) if dataclasses.is_dataclass(options) else dict(vars(options))
+    values = {each.name: getattr(options, each.name) for each in dataclasses.fields(options)}
     for name, value in values.items():
         if name.endswith("_file") and value:
             try:
@@ -322,11 +337,11 @@ def _similarity(sides: Sequence[Side], audits: Mapping[str, Probe]) -> list[Find
     """Return how alike the models see groups (the RSA matrix), where an audit can say so."""
     rows = []
     for name, probe in audits.items():
-        able = [side for side in sides if name in side.source.findings and hasattr(probe, "alike")]
-        asked = [side for side in able if any(v.audit == name for v in side.verdicts())]
-        if len(asked) < 2:
+        alike = getattr(probe, "alike", None)
+        asked = [side for side in sides if any(v.audit == name for v in side.verdicts())]
+        if alike is None or len(asked) < 2:
             continue
-        rho, groups = probe.alike([(side.source.findings[name], side.model.name) for side in asked])
+        rho, groups = alike([(side.source.findings[name], side.model.name) for side in asked])
         rows += [
             Finding(labels={"model": one.label, "other_model": other.label}, estimate=float(rho[i, j]), n=groups)
             for i, one in enumerate(asked)

@@ -19,6 +19,8 @@ from clinometer.types import AuditSpec, ModelSpec
 from clinometer.workflows.plans import all_models, labels_of
 
 _FOLDER = "folder:"  # begins the name of a model whose place is in places.json; no hub id has a colon
+_ANSWERS = "answers:"  # begins the place of a file of answers
+_WEIGHTS = ".gguf"  # ends the place of a file that is a model itself
 
 
 def without_places(spec: AuditSpec) -> tuple[AuditSpec, dict[str, str]]:
@@ -33,7 +35,7 @@ def without_places(spec: AuditSpec) -> tuple[AuditSpec, dict[str, str]]:
     places: dict[str, str] = {}
 
     def kept(model: ModelSpec) -> ModelSpec:
-        if not PurePath(model.name).is_absolute():
+        if not PurePath(model.name.removeprefix(_ANSWERS)).is_absolute():
             return model
         label = labels[repr(model)]
         places[_FOLDER + label] = model.name
@@ -49,8 +51,14 @@ def with_places(spec: AuditSpec, folder: Path, *, given: Mapping[str, str] | Non
     is keeps its name, and is refused when it is opened.
     """
     places = _read(folder)
-    places |= {_FOLDER + label: str(Path(place).resolve()) for label, place in (given or {}).items()}
+    places |= {_FOLDER + label: _placed(Path(place).resolve()) for label, place in (given or {}).items()}
     return _each(spec, lambda model: replace(model, name=places.get(model.name, model.name)))
+
+
+def _placed(place: Path) -> str:
+    """Return the name of a model that is at a place: a folder, a file of weights, or a file of answers."""
+    is_answers = place.is_file() and place.suffix.lower() != _WEIGHTS
+    return f"{_ANSWERS}{place}" if is_answers else str(place)
 
 
 def _read(folder: Path) -> dict[str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from clinometer.engine import (
 from clinometer.engine.provenance import use_threads
 from clinometer.errors import ModelError, SpecError, StoppedError, nearest
 from clinometer.models.endpoint.model import EndpointModel
+from clinometer.models.endpoint.offer import ALLOWED
 from clinometer.models.endpoint.sending import CONCURRENCY, Free, Pace, Patience
 from clinometer.models.endpoint.written import question_id, save_questions
 from clinometer.models.load import Providers, check_model, identity_of, inspect_model, load_model, weight_bytes
@@ -120,7 +122,8 @@ class ModelPool:
         """Return a model that can describe itself and measure requests; without weights where not all fit."""
         if self.elsewhere is not None or self._all_fit:
             return self.get(label)
-        return inspect_model(self._specs[label], device=self._execution.device, providers=self._providers)
+        with self._bounded():
+            return inspect_model(self._specs[label], device=self._execution.device, providers=self._providers)
 
     @functools.cached_property
     def _all_fit(self) -> bool:
@@ -160,7 +163,8 @@ class ModelPool:
             if self.accepts_code_change and expected.code != model.info.code:
                 self.accepted[label] = f"{expected.code} → {model.info.code}"
             expected = replace(expected, code=model.info.code) if label in self.accepted else expected
-            _require_same(expected, {name: getattr(model.info, name) for name in _MUST_STAY})
+            grows = ("weights", "tokenizer") if isinstance(model, AnswersModel) else ()  # stage by stage
+            _require_same(expected, {name: getattr(model.info, name) for name in _MUST_STAY if name not in grows})
             if model.info.settings.keys() != expected.settings.keys():
                 raise _changed("settings", label)
             default = self.elsewhere.batch_tokens if self.elsewhere else default_budget(self._execution.device)
@@ -251,7 +255,8 @@ class ModelPool:
         if self.elsewhere is not None:  # the weights stay where they are
             model = inspect_model(spec, device="cpu", providers=self._providers)
         else:
-            model = load_model(spec, device=self._execution.device, providers=self._providers)
+            with self._bounded():
+                model = load_model(spec, device=self._execution.device, providers=self._providers)
             if self._threads and self._execution.device in ("auto", "cpu"):
                 use_threads(self._threads)
         if isinstance(model, AnswersModel):
@@ -261,6 +266,15 @@ class ModelPool:
             meter = self.budget.meter(self._specs[label].price)
             meter.charge(requests=model.offer.requests, tokens=model.offer.tokens)
         return model
+
+    @contextlib.contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Let an endpoint that is opened within the block be tried only as far as the budget goes."""
+        allowed = ALLOWED.set(self.budget.allow_trials)
+        try:
+            yield
+        finally:
+            ALLOWED.reset(allowed)
 
     def _let_go(self, room: int) -> None:
         """Drop models, the longest unused first, until the rest is no larger than the room."""

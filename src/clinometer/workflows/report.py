@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clinometer.errors import StoreError
 from clinometer.probes import PROBES
-from clinometer.probes.protocol import Probe
+from clinometer.probes.protocol import Probe, reading_of
 from clinometer.report import ProbeText, ReportPage, page_bytes, read_page, write_page
 from clinometer.spec import parse_spec
 from clinometer.store import RunFolder
@@ -37,8 +37,15 @@ def _page(run: RunFolder, findings: Sequence[Findings] | None, probes: Mapping[s
     for each in found:
         probe = probes.get(each.probe) or PROBES.get(each.probe)
         if probe is not None:  # somebody else's audit, not installed here, is shown under its bare name
+            reading = reading_of(probe)
             texts[each.probe] = ProbeText(
-                title=probe.title, question=probe.question, paper=probe.paper, data=probe.sources
+                title=probe.title,
+                question=probe.question,
+                paper=probe.paper,
+                data=probe.sources,
+                how=reading.how,
+                not_shown=reading.not_shown,
+                bibtex=reading.bibtex,
             )
     return read_page(run, probes=texts, findings=sorted(found, key=lambda each: each.probe), roles=_roles_of(run))
 

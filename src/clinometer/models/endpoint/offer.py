@@ -8,9 +8,9 @@ for the same seed.
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ _PROMPTS: dict[str, Any] = {
     CHAT: {"messages": [{"role": "user", "content": "Name a colour and an animal."}]},
     PLAIN: {"prompt": "The weather today is"},
 }
+_PROMPT_TOKENS = 16  # of these prompts
 _MOST_TRIES = 12
 _ABSENT = (404, 405, 410, 501)
 _FORBIDDEN = (401, 403)
@@ -98,9 +99,18 @@ ASSUMED = Offer(  # before anything is sent: what most servers give
 )
 
 
-async def discover(transport: Transport, model: str, *, where: str, patience: float = 1.0) -> Offer:
+Allow = Callable[
+    [int, int], None
+]  # requests and tokens that the trials will have taken; raises if that is too much
+# Who opens a model knows nothing of budgets: whoever has one says so here.
+ALLOWED: ContextVar[Allow | None] = ContextVar("trials of endpoints that a budget allows", default=None)
+
+
+async def discover(
+    transport: Transport, model: str, *, where: str, patience: float = 1.0, allow: Allow | None = None
+) -> Offer:
     """Find out what an endpoint offers; raise ModelError where it offers nothing, or lets nobody in."""
-    explorer = _Explorer(transport, model, where, patience)
+    explorer = _Explorer(transport, model, where, patience, allow)
     listed = await explorer.listed()
     chat = await explorer.way(CHAT)
     plain = await explorer.way(PLAIN)
@@ -124,11 +134,12 @@ async def discover(transport: Transport, model: str, *, where: str, patience: fl
 class _Explorer:
     """Sends trial calls, and remembers what they told."""
 
-    def __init__(self, transport: Transport, model: str, where: str, patience: float) -> None:
+    def __init__(self, transport: Transport, model: str, where: str, patience: float, allow: Allow | None) -> None:
         self._transport = transport
         self._model = model
         self._where = where
         self._patience = patience
+        self._allow = allow
         self.sent = 0
         self.tokens = 0
         self.last = ""  # the last refusal
@@ -209,8 +220,7 @@ class _Explorer:
             except (Fault, ModelError):  # too many, or too large a body: it is asked for fewer, as before
                 return 0
             if choice.told:
-                whole = math.fsum(math.exp(logprob) for _, logprob in choice.top) > _WHOLE_MASS
-                return choice.told if whole and choice.told > trial.top else 0
+                return choice.told if choice.mass > _WHOLE_MASS and choice.told > trial.top else 0
         return 0
 
     async def scores(self) -> bool:
@@ -264,16 +274,21 @@ class _Explorer:
             read_choices(arrived.body, expected=None)
             return arrived
 
-        arrived = await self._patiently(send, tries=tries)
+        most = int(body.get("max_tokens") or body.get("max_completion_tokens") or 0) * int(body.get("n", 1))
+        arrived = await self._patiently(send, tries=tries, tokens=_PROMPT_TOKENS + most)
         told, used = who_answered(arrived.body, arrived.headers)
         self.told |= {name: str(value) for name, value in told.items() if value and name != "id"}
         self._ids.append(str(told.get("id", "")))
         self.tokens += used["tokens_in"] + used["tokens_out"]
         return arrived
 
-    async def _patiently(self, send: Callable[[], Awaitable[Arrived]], *, tries: int = _PATIENCE) -> Arrived:
+    async def _patiently(
+        self, send: Callable[[], Awaitable[Arrived]], *, tries: int = _PATIENCE, tokens: int = 0
+    ) -> Arrived:
         """Send until an answer comes: an endpoint that is busy or broken for a moment is still there."""
         for attempt in range(1, tries + 1):
+            if self._allow is not None:
+                self._allow(self.sent + 1, self.tokens + tokens)
             self.sent += 1
             try:
                 return await send()

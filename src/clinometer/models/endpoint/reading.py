@@ -6,7 +6,7 @@ Servers write the same things in different shapes. What is not in any of them ra
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,15 @@ _ENDINGS = {
 _LONGEST_NAME = 200
 _THINK, _THOUGHT = "<think>", "</think>"
 _MANY_TOKENS = 1 << 31
+_SPACES = " \t\r\n▁Ġ"  # as tokenizers write them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """One answer: the text, how it ended, what was thought before it, the most probable first tokens.
 
-    `told` is for how many tokens a log-probability came; two that are written alike are one in `top`.
+    `told` is for how many tokens a log-probability came, `mass` their probability together; two that are written
+    alike are one in `top`.
     """
 
     text: str
@@ -34,6 +36,7 @@ class Choice:
     reasoning: str = ""
     top: tuple[tuple[str, float], ...] = ()
     told: int = 0
+    mass: float = 0.0
 
 
 def read_reply(call: Call, body: Mapping[str, Any], headers: Mapping[str, str]) -> Reply:
@@ -42,15 +45,13 @@ def read_reply(call: Call, body: Mapping[str, Any], headers: Mapping[str, str]) 
     source: dict[str, str | int] = {**names, **counts}
     if call.reads == "score":
         return Reply(content=read_score(body, str(call.body["prompt"]), span=call.span), source=source)
-    choices = read_choices(body, expected=int(call.body.get("n", 1)))
+    wanted = frozenset(word.casefold() for word in call.words)
+    choices = read_choices(body, expected=int(call.body.get("n", 1)), wanted=wanted)
     if call.reads == "words":
-        top = choices[0].top
-        if not top:
+        (choice, *_) = choices
+        if not choice.mass:
             raise Malformed("an answer without the log-probabilities that were asked for")
-        told = min(1.0, math.fsum(math.exp(logprob) for _, logprob in top))
-        wanted = {word.casefold() for word in call.words}
-        kept = [pair for pair in top if not wanted or pair[0].strip().casefold() in wanted]
-        return Reply(content={"top": kept, "told": told}, source=source)
+        return Reply(content={"top": list(choice.top), "told": min(1.0, choice.mass)}, source=source)
     return Reply(
         content={
             "texts": [choice.text for choice in choices],
@@ -71,8 +72,11 @@ def without_answer(call: Call, ending: str) -> Reply:
     return Reply(content={"texts": [""] * count, "endings": [ending] * count, "reasoning": [""] * count})
 
 
-def read_choices(body: Mapping[str, Any], *, expected: int | None) -> list[Choice]:
-    """Read the choices of an answer in the order of their index; with `expected`, exactly so many."""
+def read_choices(body: Mapping[str, Any], *, expected: int | None, wanted: Set[str] = frozenset()) -> list[Choice]:
+    """Read the choices of an answer in the order of their index; with `expected`, exactly so many.
+
+    Of the tokens those that are among the wanted words are kept; all, where none are named.
+    """
     found = body.get("choices")
     if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
         raise Malformed("JSON without a list of choices")
@@ -81,10 +85,13 @@ def read_choices(body: Mapping[str, Any], *, expected: int | None) -> list[Choic
     indices = [each.get("index", place) for place, each in enumerate(found)]
     if sorted(indices, key=str) != sorted(range(len(found)), key=str):
         raise Malformed(f"answers numbered {str(indices)[:80]}")
-    return [_choice(each) for _, each in sorted(zip(indices, found, strict=True), key=lambda pair: int(pair[0]))]
+    return [
+        _choice(each, wanted)
+        for _, each in sorted(zip(indices, found, strict=True), key=lambda pair: int(pair[0]))
+    ]
 
 
-def _choice(found: Mapping[str, Any]) -> Choice:
+def _choice(found: Mapping[str, Any], wanted: Set[str]) -> Choice:
     message = found.get("message")
     reasoning = ""
     refusal = None
@@ -106,8 +113,8 @@ def _choice(found: Mapping[str, Any]) -> Choice:
     elif not text and ending == "stop":
         ending = "empty"
     pairs = _pairs(found.get("logprobs"))
-    top = _joined_tokens(pairs)
-    return Choice(text=clean(text), ending=ending, reasoning=clean(reasoning), top=top, told=len(pairs))
+    top, mass = _joined_tokens(pairs, wanted)
+    return Choice(text=clean(text), ending=ending, reasoning=clean(reasoning), top=top, told=len(pairs), mass=mass)
 
 
 def _text(content: object) -> str:
@@ -133,14 +140,25 @@ def _pairs(logprobs: object) -> list[tuple[object, object]]:
     return []
 
 
-def _joined_tokens(pairs: Sequence[tuple[object, object]]) -> tuple[tuple[str, float], ...]:
-    """Add up tokens that are written alike (byte pieces, spellings of a space), most probable first."""
+def _joined_tokens(
+    pairs: Sequence[tuple[object, object]], wanted: Set[str]
+) -> tuple[tuple[tuple[str, float], ...], float]:
+    """Add up tokens that are written alike (byte pieces, spellings of a space), most probable first.
+
+    Return the wanted ones, or all, and the probability of all. A whole vocabulary comes through here, so a token
+    that is not wanted costs little.
+    """
     found: dict[str, float] = {}
+    mass = 0.0
     for token, logprob in pairs:
-        if isinstance(token, str) and isinstance(logprob, int | float) and logprob <= 1e-6:
-            name = clean(token.replace("▁", " ").replace("Ġ", " "))
-            found[name] = float(logprob) if name not in found else _log_sum(found[name], float(logprob))
-    return tuple(sorted(found.items(), key=lambda pair: -pair[1]))
+        if not isinstance(token, str) or not isinstance(logprob, int | float) or not logprob <= 1e-6:
+            continue
+        mass += math.exp(logprob)
+        if wanted and token.strip(_SPACES).casefold() not in wanted:
+            continue
+        name = clean(token.replace("▁", " ").replace("Ġ", " "))
+        found[name] = float(logprob) if name not in found else _log_sum(found[name], float(logprob))
+    return tuple(sorted(found.items(), key=lambda pair: -pair[1])), mass
 
 
 def _log_sum(one: float, other: float) -> float:

@@ -97,6 +97,13 @@ class Answers:
             del self.found[name]
             return None
 
+    def digest(self) -> str:
+        """Return a checksum of the answers; their order and what is wrong in the file do not change it."""
+        found = hashlib.sha256()
+        for name in sorted(self.found):
+            found.update(json.dumps(self.found[name], sort_keys=True).encode("ascii") + b"\n")
+        return found.hexdigest()
+
     def not_among(self, recorded: Iterable[str]) -> list[str]:
         """Return the ids of answers that are not recorded: nobody asked for them."""
         return sorted(self.found.keys() - set(recorded))

@@ -59,11 +59,10 @@ class Continuations:
         fit = {index for index, ids in enumerate(beginnings) if self._may_pack(ids)}
         # neighbours in the order of their tokens share most
         waiting = sorted(fit, key=lambda index: (beginnings[index].tolist(), index))
-        room = _PACK.get(self.decoder.device.type, _PACK_ELSEWHERE)
         while waiting:
-            count = min(fitting([beginnings[index] for index in waiting], room=room), self._most)
+            count = min(fitting([beginnings[index] for index in waiting], room=self._room), self._most)
             some, waiting = waiting[:count], waiting[count:]
-            pack = Pack(self.decoder, [beginnings[index] for index in some], budget=room)
+            pack = Pack(self.decoder, [beginnings[index] for index in some], budget=self._room)
             yield some, Begun(pack, pack.logits().log_softmax(dim=1))
         rest = [index for index in range(len(beginnings)) if index not in fit]
         for group in self.groups([beginnings[index] for index in rest]):
@@ -106,7 +105,13 @@ class Continuations:
     def _may_pack(self, ids: Ids) -> bool:
         config = self.decoder.config.get_text_config()
         reaches = [reach for name in _REACHES if isinstance(reach := getattr(config, name, None), int)]
-        return self.packs and len(ids) + _TRIAL <= min(reaches, default=1 << 30)
+        # a cache that forgets counts all tokens of a pack and of its tails, not those on the way to one of them
+        return self.packs and len(ids) + 2 * self._room <= min(reaches, default=1 << 30)
+
+    @property
+    def _room(self) -> int:
+        """Tokens of a pack, and of the tails that run after it at a time."""
+        return _PACK.get(self.decoder.device.type, _PACK_ELSEWHERE)
 
     @functools.cached_property
     def packs(self) -> bool:

@@ -80,6 +80,7 @@ class Pack:
         self._sees, self._depths = tree.sees(), tree.depths
         self._states = self._run(tree, cache=None)
 
+    @torch.inference_mode()
     def logits(self) -> Tensor:
         """Return the logits (beginnings × vocabulary) of what comes after each beginning."""
         ends = torch.tensor(self._ends, device=self._decoder.device)

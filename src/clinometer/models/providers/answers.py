@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +66,7 @@ class AnswersModel:
         self.file = file_of(spec)
         self.where = str(self.file)
         self._reader = Reader(self.offer, served="MODEL")
-        self.info = _info(spec, self.offer)
+        self.info = _info(spec, self.offer, answers)
 
     def calls(self, request: Request, replies: Sequence[Reply] = ()) -> Sequence[Call]:
         """Return the questions of a request."""
@@ -104,8 +103,8 @@ def unanswered(kind: AskedAs = "") -> AnswersModel:
     return AnswersModel(ModelSpec(name=f"{PREFIX}none", kind=kind), Answers())
 
 
-def _info(spec: ModelSpec, offer: Offer) -> ModelInfo:
-    # the file grows from stage to stage, so its place and not its content is who answers
-    who = hashlib.sha256(str(file_of(spec)).encode("utf-8", "surrogatepass")).hexdigest()
-    info = endpoint_info(spec.name, served="MODEL", where="answers", offer=offer, weights=who)
+def _info(spec: ModelSpec, offer: Offer, answers: Answers) -> ModelInfo:
+    # who answers is known by the answers, wherever the file is; a run goes on with those that it began with when
+    # the file has grown
+    info = endpoint_info(spec.name, served="MODEL", where="answers", offer=offer, weights=answers.digest())
     return replace(info, family="answers", told={"model": file_of(spec).name})

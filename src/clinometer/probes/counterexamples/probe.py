@@ -123,7 +123,9 @@ class Counterexamples:
         )
 
     # only the base prompt is compared, which these do not touch
-    compared_freely: frozenset[str] = frozenset({"occupations", "backgrounds", "ks", "answers", "draws"})
+    compared_freely: frozenset[str] = frozenset(
+        {"occupations", "chat_occupations", "backgrounds", "ks", "answers", "draws"}
+    )
 
     def compared(self, findings: Findings, models: Sequence[ModelInfo]) -> Iterator[Units]:
         """Yield the occupations of each model, by what its conclusions rest on, then over the whole list."""

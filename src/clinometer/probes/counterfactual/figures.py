@@ -391,8 +391,10 @@ def _of_attribute(asked: AskedAttribute) -> Iterator[Figure]:
     yield Figure(
         name=f"pairs_{name}",
         title=f"{title}: distance between every two values",
-        caption="W1, mean over templates, as measured; the table has chance, interval and q of each.",
+        caption="Number: W1 as measured, mean over templates. Colour: how much that is beyond what chance alone "
+        "gives for this pair. The table has chance, interval and q of each.",
         table="pairs",
+        chance="by_chance",
         mark="heatmap",
         x="value",
         y="other",
@@ -403,8 +405,10 @@ def _of_attribute(asked: AskedAttribute) -> Iterator[Figure]:
     yield Figure(
         name=f"pair_templates_{name}",
         title=f"{title}: distance between every two values in one template",
-        caption="W1 as measured: choose a template. The table has chance and q of each.",
+        caption="Number: W1 as measured; choose a template. Colour: how much that is beyond what chance alone "
+        "gives for this pair. The table has chance and q of each.",
         table="pair_templates",
+        chance="by_chance",
         mark="heatmap",
         x="value",
         y="other",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,6 +11,7 @@ from clinometer.data import ATTRIBUTES
 from clinometer.data.attributes import SENSITIVE_LISTS
 from clinometer.errors import SpecError, nearest
 from clinometer.probes.kit import audits as kit
+from clinometer.probes.protocol import Plan
 
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ShareAboveZero = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
@@ -32,6 +33,7 @@ class Options:
     max_values: kit.Count = 0  # of each attribute, drawn by the seed; 0: all
     max_templates: kit.Count = 0
     samples: Annotated[int, Field(ge=2, le=1_000_000)] = 100  # continuations of each prefix; the paper has 1,000
+    chat_samples: kit.Count = 0  # continuations by a chat model, which writes each twice over; 0: as samples
     max_new_tokens: Annotated[int, Field(ge=1, le=100_000)] = 50
     temperature: AboveZero = 1.0
     top_k: kit.Count = 0  # 0: off
@@ -68,3 +70,11 @@ class Options:
 
 def _wrong(option: str, value: object, hint: str) -> SpecError:
     return kit.wrong_option("counterfactual", option, value, hint)
+
+
+def fitted(plan: Plan) -> Plan:
+    """Return the plan with the number of continuations that a model of its kind is asked for."""
+    options: Options = plan.options
+    if "sample" in plan.model.capabilities or "ask" not in plan.model.capabilities or not options.chat_samples:
+        return plan
+    return replace(plan, options=replace(options, samples=max(2, min(options.samples, options.chat_samples))))

@@ -22,7 +22,7 @@ from clinometer.probes.counterfactual.measures import (
     measure_all,
     measure_scores,
 )
-from clinometer.probes.counterfactual.options import Options
+from clinometer.probes.counterfactual.options import Options, fitted
 from clinometer.probes.counterfactual.questions import (
     SAMPLES,
     SCORED,
@@ -71,7 +71,13 @@ class Counterfactual:
     user_data: Mapping[str, str] = field(default_factory=dict)  # nothing from the user's data folder
     profiles: Mapping[Profile, Mapping[str, Any]] = field(
         default_factory=lambda: {
-            "quick": {"samples": 8, "max_values": 4, "max_templates": 2, "similarity_samples": 8},
+            "quick": {
+                "samples": 8,
+                "chat_samples": 4,
+                "max_values": 4,
+                "max_templates": 2,
+                "similarity_samples": 8,
+            },
             "standard": {"samples": 100},
             "paper": {"samples": 1000, "draws": 1000},
         }
@@ -88,15 +94,16 @@ class Counterfactual:
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """Return what is asked of whom, in order."""
-        return stages(plan)
+        return stages(fitted(plan))
 
     def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
         """Yield the requests of a stage."""
-        return questions(stage, plan, records)
+        return questions(stage, fitted(plan), records)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the texts, or scores, of all models; the options are the same for all."""
         options: Options = plans[0].options
+        plans = [fitted(plan) for plan in plans]
         classifiers = [plan for plan in plans if is_classifier(plan.model)]
         writers = [plan for plan in plans if plan not in classifiers]
         attributes = asked_attributes(options, seed=plans[0].seed)
@@ -146,7 +153,8 @@ class Counterfactual:
 
     # what is asked may differ, for shared templates are compared; the rest changes no score
     compared_freely: frozenset[str] = frozenset({
-        "attributes", "max_values", "max_templates", "samples", "epsilon", "threshold", "similarity",
+        "attributes", "max_values", "max_templates", "samples", "chat_samples", "epsilon", "threshold",
+        "similarity",
         "similarity_samples", "compared_samples", "text_file", "human_file", "human_relevance_file", "draws",
     })  # fmt: skip
 

@@ -29,7 +29,7 @@ from clinometer.stats import (
     paired_leans,
     rank_correlation,
 )
-from clinometer.types import ChangeState, ChangeVerdict, Finding, Findings, Verdict
+from clinometer.types import ChangeState, ChangeVerdict, Finding, Findings
 
 # What a lean is: "signed" may be above or below 0; "distance" is 0 or more, unit by unit; "share" counts units
 # with a value above one half; "measured" is one number with an interval of its own, which no other model's answers
@@ -75,11 +75,7 @@ class Units:
 def gate_of(findings: Findings, model: str, aspect: str) -> str:
     """Return why an audit can say nothing of a model, from the verdict on an aspect; "" where it can."""
     found = [each for each in findings.verdicts if each.model == model and each.aspect == aspect]
-    return next((_reason(each) for each in found if each.state == CANNOT_TELL), "")
-
-
-def _reason(verdict: Verdict) -> str:
-    return verdict.reason or "nothing was measured"
+    return next((each.reason or "nothing was measured" for each in found if each.state == CANNOT_TELL), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +103,8 @@ def matched(audit: str, before: Sequence[Units], after: Sequence[Units]) -> Iter
         best = sorted(options, key=_hindrance)
         taken: set[str] = set()
         for each in best:
-            names = {f"before {each.before.model}", f"after {each.after.model}"}
+            names = {f"before\0{each.before.model}\0{each.before.measure}"}
+            names |= {f"after\0{each.after.model}\0{each.after.measure}"}
             if taken and (each.obstacle or names & taken):
                 continue
             taken |= names
@@ -216,15 +213,19 @@ def _asked_alike(match: Matched) -> bool:
 
 def _of_whole(before: Finding, after: Finding, *, n: int) -> PairedLeans:
     """Compare two numbers that have intervals of their own: texts that two models wrote are drawn apart."""
-    sides = [
-        Sure(estimate=np.array([x.estimate]), low=np.array([x.low]), high=np.array([x.high]), p=np.array([x.p]))
-        for x in (before, after)
-    ]
+    sides = [_sure([before]), _sure([after])]
     change = independent_change(*sides)
     return PairedLeans(
         before=sides[0].estimate, after=sides[1].estimate, change=change, both=change, distance=change,
         n=np.array([n]),
     )  # fmt: skip
+
+
+def _sure(rows: Sequence[Finding]) -> Sure:
+    estimate, low, high, p = (
+        np.array([getattr(x, name) for x in rows]) for name in ("estimate", "low", "high", "p")
+    )
+    return Sure(estimate=estimate, low=low, high=high, p=p)
 
 
 def _nothing() -> PairedLeans:
@@ -242,8 +243,11 @@ def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
     of the two decides.
     """
     if match.before.form == "share":
-        first, second = match.first > 0.5, match.second > 0.5
-        exchanged = 2 * min(int((first & ~second).sum()), int((second & ~first).sum()))
+        counted = np.array([part in match.before.weights for part in match.parts])
+        first, second = (side[counted] > 0.5 for side in (match.first, match.second))
+        lost, gained = int((first & ~second).sum()), int((second & ~first).sum())
+        unsure = found.distance.low[0] <= 0 <= found.distance.high[0]
+        exchanged = lost + gained if unsure else 2 * min(lost, gained)  # what is no change of the share
         return detectable_change(exchanged, items=int(found.n[0]), tests=tests)
     sizes = [match.parts.count(part) for part in match.before.weights]
     units = len(set(match.clusters)) if match.clusters else min(sizes, default=0)
@@ -253,7 +257,8 @@ def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
     reach = [max(float(s.estimate[0] - s.low[0]), float(s.high[0] - s.estimate[0])) for s in sides]
     if any(map(math.isnan, reach)) or not reach[0] > 0:  # models that answer alike have nothing to detect
         return math.nan
-    power = 0.8 if settled else POWER_OF_EACH
+    # a distance that has grown varies more, too
+    power = 0.8 if settled and match.before.form != "distance" else POWER_OF_EACH
     return detectable_from_interval(-max(reach), max(reach), tests=tests, power=power, freedom=freedom)
 
 
@@ -353,6 +358,7 @@ def conclude_change(
         p=row.p,
         q=row.q,
         n=row.n if state != UNTOLD else len(match.names),
+        unit=match.before.unit,
         lean_before=leans[0],
         lean_after=leans[1],
         change=signed.estimate,
@@ -418,22 +424,21 @@ def places_of(audit: str, asked: Mapping[str, Units], *, seed: int = 0) -> list[
 
     Every two models are compared by the rule of `compare_models`, on the units that both have; q over all pairs.
     """
+    judged = {model: each for model, each in asked.items() if not each.gate and each.names}
     sets: list[dict[str, Units]] = []
-    for model, each in asked.items():
-        for known in sets:
-            if not _match(audit, next(iter(known.values())), replace(each, gate="")).obstacle:
-                known[model] = each
-                break
-        else:
+    for model, each in judged.items():
+        fitting = (known for known in sets if not _match(audit, next(iter(known.values())), each).obstacle)
+        known = next(fitting, None)
+        if known is None:
             sets.append({model: each})
+        else:
+            known[model] = each
     places: list[Place] = []
     for number, known in enumerate(sets):
-        judged = {model: each for model, each in known.items() if not each.gate and each.names}
-        placed = _placed(judged, seed=seed) if judged else []
-        # letters of another set mean something else
-        places += [replace(each, letters=tuple(f"{x}{'′' * number}" for x in each.letters)) for each in placed]
-        places += [Place(model=model, units=each) for model, each in known.items() if model not in judged]
-    return places
+        for place in _placed(known, seed=seed):
+            # letters of another set mean something else
+            places.append(replace(place, letters=tuple(f"{letter}{'′' * number}" for letter in place.letters)))
+    return places + [Place(model=model, units=each) for model, each in asked.items() if model not in judged]
 
 
 def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
@@ -443,13 +448,8 @@ def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
     form, weights = given[0].form, list(given[0].weights.values())
     if form == "measured":
         rows = [each.whole or Finding(labels={}, estimate=math.nan) for each in given]
-        leans = Sure(
-            **{name: np.array([getattr(row, name) for row in rows]) for name in ("estimate", "low", "high", "p")}
-        )
-        sides = [
-            Sure(estimate=leans.estimate[at], low=leans.low[at], high=leans.high[at], p=leans.p[at])
-            for at in (one, other)
-        ]
+        leans = _sure(rows)
+        sides = [_sure([rows[i] for i in at]) for at in (one, other)]
         found = independent_change(*sides) if pairs else leans
     else:
         values, parts = _together(given)
@@ -457,10 +457,10 @@ def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
         found = leans
         if pairs:
             rng = model_rng(seed, "pairs")
-            forms = {"signed": form == "signed", "shares": form == "share"}
             found = paired_leans(
-                values[:, one], values[:, other], parts, weights, rng=rng, draws=1999, **forms
-            ).distance
+                values[:, one], values[:, other], parts, weights, rng=rng, draws=1999,
+                signed=form == "signed", shares=form == "share",
+            ).distance  # fmt: skip
     numbers = [getattr(found, name).tolist() for name in ("estimate", "low", "high", "p")]
     rows = with_q(
         Finding(labels={}, estimate=e, low=low, high=high, p=p) for e, low, high, p in zip(*numbers, strict=True)

@@ -63,7 +63,7 @@ _PROFILES: Mapping[Profile, Mapping[str, Any]] = {
         "templates": _TEMPLATES,
         "slow_reviews_per_class": 20,
         "slow_ks": (5,),
-        "chat_words_per_class": 8,
+        "chat_words_per_class": 4,
         "answers": 2,
     },
     "standard": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -184,16 +185,17 @@ class Stereotypes:
                 for row in table
                 if row.labels["model"] == model
             })  # fmt: skip
-        shared = [key for key in profiles[0] if all(key in each for each in profiles)] if profiles else []
+        known = [each for each in profiles if each]  # a model that did not understand has none
+        shared = [key for key in known[0] if all(key in each for each in known)] if known else []
         groups, emotions = (list(dict.fromkeys(key[at] for key in shared)) for at in (0, 1))
         vectors = [np.array([[each.get((g, e), np.nan) for e in emotions] for g in groups]) for each in profiles]
         rho = np.full((len(profiles), len(profiles)), np.nan)
         if len(groups) < FEWEST_GROUPS:
             return rho, 0
-        usable = np.all([has_direction(each) for each in vectors], axis=0)
-        for i, one in enumerate(vectors):
-            for j, other in enumerate(vectors):
-                rho[i, j] = representational_similarity(one[usable], other[usable]).mean
+        told = [i for i, each in enumerate(profiles) if each]
+        usable = np.all([has_direction(vectors[i]) for i in told], axis=0)
+        for i, j in product(told, told):
+            rho[i, j] = representational_similarity(vectors[i][usable], vectors[j][usable]).mean
         return rho, int(usable.sum())
 
 

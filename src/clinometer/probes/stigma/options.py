@@ -53,6 +53,7 @@ class Options:
     )
     instructions_file: str = ""  # TOML as data/asking/one_word.toml: how they are asked for it
     chat_conditions: Count = 0  # chat models: how many conditions of each kind, drawn by the seed; 0: all
+    chat_distances: Count = 0  # chat models: how many social distances, drawn by the seed; 0: all
     draws: Draws = 1999  # of the bootstrap; the tests always shuffle 9,999 times
 
     def __post_init__(self) -> None:

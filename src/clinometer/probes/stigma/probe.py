@@ -90,6 +90,7 @@ class Stigma:
             "templates": ("for me",),
             "answers": 1,
             "chat_conditions": 5,
+            "chat_distances": 3,
             "causal_conditions": 20,
             "causal_distances": 2,
         },

@@ -159,12 +159,17 @@ def blank_conditions(plan: Plan) -> tuple[Condition, ...]:
 
 def blank_distances(plan: Plan) -> tuple[str, ...]:
     """Return the social distances at which a masked or causal model is asked."""
-    every: tuple[str, ...] = plan.options.distances
-    drawn = plan.options.causal_distances if is_rescored(plan) else 0
-    if not 0 < drawn < len(every):
-        return every
-    chosen = np.random.default_rng([plan.seed, 2]).permutation(len(every))[:drawn]
-    return tuple(every[place] for place in sorted(chosen))
+    options = plan.options
+    drawn = options.causal_distances if is_rescored(plan) else options.chat_distances if asks_words(plan) else 0
+    return sample_distances(options.distances, n=drawn, seed=plan.seed)
+
+
+def sample_distances(distances: tuple[str, ...], *, n: int, seed: int) -> tuple[str, ...]:
+    """Return n social distances in their order, drawn by the seed; all of them when n is 0."""
+    if not 0 < n < len(distances):
+        return distances
+    chosen = np.random.default_rng([seed, 2]).permutation(len(distances))[:n]
+    return tuple(distances[place] for place in sorted(chosen))
 
 
 def statements(plan: Plan) -> Iterator[Item]:
@@ -187,7 +192,7 @@ def checks(plan: Plan) -> Iterator[Item]:
 def questions(plan: Plan) -> Iterator[Item]:
     """Yield the questions of the Social Distance Scale as a person would be asked them, with the scale."""
     options = plan.options
-    for prompt, tags, text in _sentences(options.chosen_prompts().questions, chat_conditions(plan)):
+    for prompt, tags, text in _sentences(scale_questions(plan), chat_conditions(plan)):
         message = Message(role="user", content=f"{text}\n{scale_text(prompt)}")
         request = Ask(messages=(message,), n=options.answers, max_new_tokens=LONGEST_ANSWER, seed=plan.seed)
         yield Item(request=request, tags={"distance": prompt.distance} | tags)
@@ -205,7 +210,7 @@ def stage_size(stage: str, plan: Plan) -> int:
     if stage == CHOICES:
         return len(plan.options.chosen_choices())
     if stage == SCALE:
-        return len(prompts.questions) * (1 + len(chat_conditions(plan)))
+        return len(scale_questions(plan)) * (1 + len(chat_conditions(plan)))
     return len(prompts.bleached) * (1 + len(plan.options.chosen_conditions()))
 
 
@@ -224,6 +229,13 @@ def scale_text(question: ScaleQuestion) -> str:
     """
     scale = ", ".join(f"{score} = {option}" for score, option in enumerate(question.options))
     return question.ask.replace("{options}", scale)
+
+
+def scale_questions(plan: Plan) -> tuple[ScaleQuestion, ...]:
+    """Return the questions of the scale that a chat model is asked: at all social distances, or some."""
+    options = plan.options
+    asked = sample_distances(options.distances, n=options.chat_distances, seed=plan.seed)
+    return tuple(each for each in options.chosen_prompts().questions if each.distance in asked)
 
 
 def chat_conditions(plan: Plan) -> tuple[Condition, ...]:

@@ -308,8 +308,9 @@ def notices(
     unable += [each.model for each in answers.chats if chat_gate(each)]
     if unable:
         yield warning(
-            f"{', '.join(unable)}: there is no sign that the question was understood, so nothing is concluded "
-            "from the answers: they are in no mean over models, and only the tables that show why have them."
+            f"{', '.join(dict.fromkeys(unable))}: there is no sign that the question was understood, so nothing "
+            "is concluded from the answers: they are in no mean over models, and only the tables that show why "
+            "have them."
         )
     if answers.masked:
         yield from _asked(options)

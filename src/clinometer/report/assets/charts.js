@@ -7,6 +7,7 @@
   const WIDE_LETTER = 8.4; // … and in a wide font
   const PAGE = 50; // how many names down a chart are drawn at once …
   const LONGEST_PAGE = 60; // … unless there are only a few more
+  const MOST_POINTS = 12; // that are read out one by one
   const reveal = document.getElementById("reveal");
   const charts = [...document.querySelectorAll(".chart")];
   const tip = document.getElementById("tip");
@@ -225,6 +226,7 @@
     plot.textContent = rows.length ? "" : "nothing to draw for this choice";
     plot.classList.toggle("empty", plot.textContent !== "");
     if (plot.textContent) return;
+    tell(element, chart, all);
     if (rows.length < all.length) keepAxis(chart.columns ? chart.spec.spec : chart.spec, all);
     fit(chart, rows, element.clientWidth);
     const view = await vegaEmbed(plot, chart.spec, {
@@ -236,6 +238,27 @@
       tooltip: showTip(chart.labels),
     });
     views.set(element, view);
+  }
+
+  // What the chart shows, for readers who do not see it; alt_text.py writes the same before the script runs.
+  function described(chart, rows) {
+    const point = (row) => {
+      const reach = rounding.interval([row.low, row.high]);
+      const of = chart.told.map((label) => rounding.label(row[`c${label}`])).join(", ");
+      return `${of}: ${rounding.estimate(row.estimate)}${reach === "–" ? "" : ` ${reach}`}`;
+    };
+    if (rows.length <= MOST_POINTS) return `${rows.map(point).join("; ")}.`;
+    const ordered = [...rows].sort((a, b) => a.estimate - b.estimate);
+    const middle = rounding.estimate(ordered[Math.floor(rows.length / 2)].estimate);
+    return `${rows.length} points, from ${point(ordered[0])} to ${point(ordered.at(-1))}; half of them are below ${middle}.`;
+  }
+
+  function tell(element, chart, rows) {
+    const chosen = [...element.querySelectorAll(".menus > label:not(.page)")].map(
+      (label) => `${label.firstChild.textContent} ${label.querySelector("select").selectedOptions[0].text}`,
+    );
+    const title = chart.spec.description + (chosen.length ? ` (${chosen.join(", ")})` : "");
+    element.querySelector(".plot").setAttribute("aria-label", `${title}. ${described(chart, rows)}`);
   }
 
   // A chart that is higher than its box must say so; nothing else shows that there is more.

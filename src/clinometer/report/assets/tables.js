@@ -23,18 +23,20 @@
     const filter = part.querySelector(".filter");
     const counted = part.querySelector(".counted");
     const unfold = part.querySelector(".unfold");
-    const headers = [...part.querySelectorAll("th")];
+    const headers = [...part.querySelectorAll("thead th")];
     const everyRow = Array.from({ length: size }, (_, i) => i);
     const text = (i, column) => rounding[kinds[column]](cells[column][i]);
     const search = everyRow.map((i) => kinds.map((_, column) => text(i, column)).join("\n").toLowerCase());
     let order = everyRow;
     let most = folded;
-    let pointed = -1; // the row that a verdict rests on, shown first
+    let pointed = []; // the rows that a verdict rests on, shown first
 
     function line(i) {
       const tr = document.createElement("tr");
       kinds.forEach((kind, column) => {
-        const td = document.createElement("td");
+        const heads = column === 0 && kind === "label"; // the first label names the row
+        const td = document.createElement(heads ? "th" : "td");
+        if (heads) td.scope = "row";
         td.className = kind;
         const holder = kind === "label" ? document.createElement("bdi") : td;
         holder.textContent = text(i, column);
@@ -42,14 +44,14 @@
         else td.title = raw(cells[column][i]);
         tr.append(td);
       });
-      if (i === pointed) tr.className = "pointed-at";
+      if (pointed.includes(i)) tr.className = "pointed-at";
       return tr;
     }
 
     function show() {
       const wanted = filter.value.trim().toLowerCase();
       const matching = order.filter((i) => search[i].includes(wanted));
-      const kept = matching.includes(pointed) ? [pointed, ...matching.filter((i) => i !== pointed)] : matching;
+      const kept = [...pointed.filter((i) => matching.includes(i)), ...matching.filter((i) => !pointed.includes(i))];
       const shown = kept.slice(0, most);
       body.replaceChildren(...shown.map(line));
       const found = wanted ? `${rounding.count(kept.length)} of ${rounding.count(size)} rows match; ` : "";
@@ -80,12 +82,17 @@
       show();
     });
     part.querySelector(".controls").hidden = false;
+    part.querySelector(".unscripted")?.remove();
     show();
 
-    return (labels) => {
+    function place(labels) {
       const names = headers.map((header) => header.textContent);
       const wanted = Object.entries(labels).map(([name, value]) => [names.indexOf(name.replaceAll("_", " ")), value]);
-      pointed = everyRow.find((i) => wanted.every(([column, value]) => column >= 0 && cells[column][i] === value)) ?? -1;
+      return everyRow.find((i) => wanted.every(([column, value]) => column >= 0 && cells[column][i] === value)) ?? -1;
+    }
+
+    return (rows) => {
+      pointed = [...new Set(rows.map(place))].filter((i) => i >= 0);
       filter.value = "";
       show();
     };
@@ -115,7 +122,36 @@
       const block = document.querySelector(link.hash).closest(".table-block");
       block.open = true;
       block.begin?.();
-      pointers.get(block)?.(JSON.parse(link.dataset.row));
+      pointers.get(block)?.([JSON.parse(link.dataset.row)]);
     });
   }
+
+  // On paper nothing can be unfolded: the tables that verdicts rest on are printed, those rows first.
+  const printed = [];
+  addEventListener("beforeprint", () => {
+    if (!reveal.checked) return;
+    for (const block of document.querySelectorAll(".table-block[data-rests]:not([open])")) {
+      block.open = true;
+      block.begin?.();
+      pointers.get(block)?.(JSON.parse(block.dataset.rests));
+      printed.push(block);
+    }
+  });
+  addEventListener("afterprint", () => {
+    for (const block of printed.splice(0)) {
+      block.open = false;
+      pointers.get(block)?.([]);
+    }
+  });
+
+  // Light or dark, whatever the system says; on paper always light.
+  const theme = document.getElementById("theme");
+  const isDark = () => (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const name = () => { theme.textContent = isDark() ? "Light" : "Dark"; };
+  theme.addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    name();
+  });
+  theme.hidden = false;
+  name();
 })();

@@ -1,0 +1,145 @@
+"""`clinometer compare`: exit codes, limits, files, and the recipe of docs/compare.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.compared import ASPECT, stigma_run
+
+DOCS = Path(__file__).parents[2] / "docs" / "compare.md"
+APART = "stigmatized and other conditions (negative attitude)"
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three runs of one model: even-handed, even-handed again, and one that leans."""
+    return {
+        "before": stigma_run(tmp_path / "before", "m", seed=1),
+        "same": stigma_run(tmp_path / "same", "m", seed=2),
+        "worse": stigma_run(tmp_path / "worse", "m", seed=3, lean=0.1, state="lean"),
+        "gated": stigma_run(tmp_path / "gated", "m", gate="it did not understand"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("after", "options", "code"),
+    [
+        ("same", (), 0),
+        ("worse", (), 0),
+        ("same", ("--fail-on", "worse"), 0),
+        ("worse", ("--fail-on", "worse"), 3),
+        ("gated", ("--fail-on", "worse"), 4),
+        ("gated", ("--fail-on", "worse", "--allow-cannot-tell"), 0),
+        ("worse", ("--fail-on", "worse", "--allow-cannot-tell"), 3),
+        ("same", ("--fail-on", "lean"), 0),
+        ("worse", ("--fail-on", "lean"), 3),
+        ("gated", ("--fail-on", "lean"), 4),
+    ],
+)
+def test_exit_codes(clinometer, runs, after, options, code):
+    assert clinometer("compare", runs["before"], runs[after], *options).code == code
+
+
+def test_only_what_comes_after_may_lean(clinometer, runs):
+    assert clinometer("compare", runs["worse"], runs["same"], "--fail-on", "lean").code == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        ('[stigma]\n"*" = 0.5', 0),
+        ('[stigma]\n"*" = 0.01', 3),
+        (f'[stigma]\n"{APART}" = 0.01', 3),
+        (f'[stigma]\n"{APART}" = 0.5', 0),
+        ('[stigma]\n"stigmatized conditions with mostly negative words (negative attitude)" = 0.0', 0),
+    ],
+)
+def test_limits_accept_so_much_and_count_only_what_they_name(clinometer, runs, tmp_path, limits, code):
+    (tmp_path / "limits.toml").write_text(limits)
+    assert clinometer("compare", runs["before"], runs["worse"], "--limits", "limits.toml").code == code
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ('[stigmata]\n"*" = 1', "no audit 'stigmata'; did you mean 'stigma'?"),
+        ('[stigma]\n"*" = "a"', "expected a number from 0 up"),
+        ('[stigma]\n"*" = -1', "expected a number from 0 up"),
+        ('[stigma]\n"*" = true', "expected a number from 0 up"),
+        ("[stigma]", "has no limit"),
+        ("", "name no audit"),
+        ("[", "not valid TOML"),
+        ('[stigma]\n"no such measure at all" = 1', "has nothing called 'no such measure at all'"),
+    ],
+)
+def test_limits_that_cannot_hold_are_refused(clinometer, runs, tmp_path, limits, why):
+    (tmp_path / "limits.toml").write_text(limits)
+    done = clinometer("compare", runs["before"], runs["worse"], "--limits", "limits.toml")
+    assert done.code == 2
+    assert why in done.err
+
+
+def test_audit_and_report_take_limits_too(clinometer, runs, tmp_path):
+    (tmp_path / "limits.toml").write_text(f'[stigma]\n"{ASPECT}" = 0.001')
+    assert clinometer("report", runs["worse"], "--limits", "limits.toml").code == 3
+    (tmp_path / "limits.toml").write_text(f'[stigma]\n"{ASPECT}" = 0.5')
+    assert clinometer("report", runs["worse"], "--limits", "limits.toml").code == 0
+    assert clinometer("report", runs["gated"], "--limits", "limits.toml").code == 4
+    assert clinometer("report", runs["gated"], "--limits", "limits.toml", "--allow-cannot-tell").code == 0
+    done = clinometer("audit", "builtin:masked", "--out", "run", "--limits", "none.toml")
+    assert done.code == 2
+    assert "cannot read the limits none.toml" in done.err
+
+
+def test_it_says_what_changed_and_leaves_files(clinometer, runs, tmp_path):
+    done = clinometer(
+        "compare", runs["before"], runs["worse"], "--json", "c.json", "--markdown", "c.md", "--out", "o"
+    )
+    assert (
+        "worse: m [worse] tells stigmatized from other conditions more by negative words than m [before]."
+        in done.out
+    )
+    assert "no change found: 1 measure" in done.out
+    assert (tmp_path / "o" / "comparison.html").is_file()
+    written = json.loads((tmp_path / "c.json").read_text())
+    assert written["changes"][0]["state"] == "worse"
+    assert written["models"]["m [worse]"][0]["state"] == "lean"
+    comment = (tmp_path / "c.md").read_text()
+    assert comment.startswith("### Clinometer, before and after: 1 × worse, 1 × no change found")
+    assert len(comment) < 65_536
+
+
+def test_fail_on_is_checked_before_the_work(clinometer, runs):
+    done = clinometer("compare", runs["before"], runs["worse"], "--fail-on", "wurst")
+    assert done.code == 2
+    assert "write --fail-on worse or --fail-on lean" in done.err
+
+
+def test_the_pytest_example_of_the_documents_runs(runs, monkeypatch, tmp_path):
+    (example,) = re.findall(r"```python\n(.*?def test_.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 10
+    (tmp_path / "runs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for after, fails in (("same", False), ("worse", True)):
+        for name, run in (("before", runs["before"]), ("after", runs[after])):
+            place = tmp_path / "runs" / name
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.copytree(run, place)
+        scope: dict[str, object] = {}
+        exec(compile(example, "example", "exec"), scope)
+        (test,) = [each for name, each in scope.items() if name.startswith("test_")]
+        if fails:
+            with pytest.raises(AssertionError, match="tells stigmatized from other conditions more"):
+                test()
+        else:
+            test()
+
+
+def test_a_limit_of_an_audit_that_nobody_ran_tells_nothing(clinometer, runs, tmp_path):
+    (tmp_path / "limits.toml").write_text('[counterexamples]\n"*" = 0.1')
+    assert clinometer("compare", runs["before"], runs["same"], "--limits", "limits.toml").code == 4

@@ -1,0 +1,108 @@
+"""The page of a comparison: what it shows first, what it escapes, and how it behaves in a browser."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+import clinometer
+from clinometer.report.comparison import ComparisonPage, change_rows, render_comparison, standing_columns
+from tests.compared import stigma_run
+from tests.report.test_browser import browser, open_browser, resize  # noqa: F401  (fixtures)
+
+
+def page_of(compared) -> ComparisonPage:
+    names = ("models", "pairs", "verdicts", "leans", "tables", "audits", "notes", "sources")
+    return ComparisonPage(**{name: getattr(compared, name) for name in names})
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    return clinometer.compare(
+        stigma_run(folder / "before", "m", seed=1), stigma_run(folder / "after", "m", seed=2, lean=0.1)
+    )
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("many")
+    return clinometer.compare(
+        *(stigma_run(folder / f"r{i}", f"model {i}", seed=i, lean=0.03 * i) for i in range(7)),
+        stigma_run(folder / "gated", "gated", gate="it did not understand"),
+    )
+
+
+def test_the_worst_speaks_first_for_an_audit(two):
+    (row,) = change_rows(page_of(two))
+    (cell,) = row.cells
+    assert cell.state == "worse"
+    assert [other.verdict.state for other in cell.others] == ["no change found"]
+    assert cell.first.interval.low > cell.first.interval.zero
+    assert cell.first.numbers.endswith("; 60 conditions of both")
+
+
+def test_first_sentences_are_short_and_plain(two):
+    for verdict in two.verdicts:
+        assert len(verdict.sentence.split()) <= 25
+
+
+def test_names_of_units_come_after_the_consent(two):
+    html = render_comparison(page_of(two))
+    before, after = html.split('id="reveal"')
+    assert "condition 3" not in before
+    assert "condition 3" in after
+
+
+def test_markup_in_names_stays_text(tmp_path):
+    evil = "<script>alert(1)</script>"
+    compared = clinometer.compare(
+        stigma_run(tmp_path / "before", evil, seed=1), stigma_run(tmp_path / "after", evil, seed=2)
+    )
+    html = render_comparison(page_of(compared))
+    assert evil not in html
+    assert "&lt;script&gt;" in html
+    assert "http" not in re.sub(r"http-equiv", "", html.split("</style>")[0].replace("http://www.w3.org", ""))
+
+
+def test_the_table_of_all_models_shows_letters_instead_of_ranks(many):
+    (column,) = standing_columns(page_of(many))
+    assert column.standings["gated"].letters == ""
+    assert column.standings["gated"].reason == "it did not understand"
+    assert column.standings["model 0"].letters.startswith("a")
+    assert column.standings["model 6"].letters != column.standings["model 0"].letters
+    assert not math.isnan(column.standings["model 6"].distance)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_person_reads_the_answer_and_opens_the_tables(browser, tmp_path, two, width):
+    path = two.write_page(tmp_path / "page.html")
+    resize(browser, width)
+    browser.get(path.as_uri())
+    assert "worse" in browser.find_element("css selector", ".grid-cell").text
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert not browser.find_element("id", "findings").is_displayed()
+    browser.execute_script("document.getElementById('reveal').click()")
+    blocks = browser.find_elements("css selector", ".table-block")
+    assert len(blocks) >= 3
+    blocks[1].find_element("tag name", "summary").click()
+    assert "condition" in blocks[1].text
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+@pytest.mark.browser
+def test_the_table_of_all_models_is_sorted_by_a_click(browser, tmp_path, many):
+    path = many.write_page(tmp_path / "page.html")
+    resize(browser, 1400)
+    browser.get(path.as_uri())
+    header = browser.find_elements("css selector", ".standings thead button")[1]
+    rows = lambda: [each.text for each in browser.find_elements("css selector", ".standings tbody th")]  # noqa: E731
+    header.click()
+    assert rows()[-1] == "gated"
+    assert rows()[0] in ("model 0", "model 1")
+    header.click()
+    assert rows()[0] == "model 6"
+    assert rows()[-1] == "gated"
