@@ -8,8 +8,8 @@ efficiency  a masked model on one and on two single-thread workers, in turns; re
 overhead    a model that answers at once, in batches of 16 requests: what is left is sending and receiving.
 memory      the driver's resident memory after a tenth of the requests and after all of them.
 
-Other programs on the machine disturb all of it: the load is printed, and the rounds are shown one by one. What they
-disturb least is the share of time in which workers are at work: what is missing to 100 % is what Ray and the driver cost.
+Other programs on the machine disturb all of it: the load is printed, and the rounds are shown one by one. They
+disturb least the share of time in which workers are at work: what is missing to 100 % is what Ray and driver cost.
 """
 
 from __future__ import annotations
