@@ -86,6 +86,12 @@ def test_results_come_back_from_the_metadata_as_they_went_in():
     assert unknown.metric_args == {"state": "cannot tell", "n": 122, "run": "e3b0c44298fc1c14"}
 
 
+def test_a_number_that_nothing_follows_from_is_not_given():
+    (result,) = eval_results(source(replace(VERDICT, state="cannot tell")), MODEL)
+    assert result.metric_value == "cannot tell"
+    assert "low" not in result.metric_args
+
+
 def test_the_section_has_the_verdicts_of_this_model_and_no_markup_of_theirs():
     text = section(BOTH, MODEL)
     assert text.startswith(BEGIN)
@@ -175,6 +181,7 @@ def test_a_readme_without_metadata_or_without_text(before):
     [
         ("model-index: 5\n", "model-index"),
         ("model-index:\n- name: a\n", "model-index|metadata"),
+        ("model-index: [\n{name: mine, results: []}\n]\nlicense: mit\n", "safely|cannot be read"),
         ("a: [1\n", "cannot be read"),
         ("- a\n- b\n", "cannot be read"),
         ("model-index:\n- name: a\n  results: []\n- name: b\n  results: []\n", "several models|cannot be read"),
