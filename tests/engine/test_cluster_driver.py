@@ -183,6 +183,23 @@ def test_several_models_are_answered_at_once_and_each_worker_stays_with_its_own(
     assert [what for what, _ in cluster.log].count("load") <= 4, "no worker loads a model twice"
 
 
+def test_the_next_model_is_loaded_while_the_last_batches_of_the_present_one_run():
+    def slow_at_the_end(batch, actor):
+        time.sleep(1.0 if batch.number == 29 else 0.01)
+        cluster.say("answered", batch.number)
+
+    cluster = ThreadCluster(answer=slow_at_the_end)
+    later = [Batch(1000 + number, [Embed(text="x")]) for number in range(4)]
+    with driving(cluster, workers=2) as driver:
+        following = threading.Thread(target=lambda: list(RayExecutor(driver, origin("b")).run(later)))
+        present = RayExecutor(driver, origin("a")).run(batches(30))
+        next(present)
+        following.start()
+        list(present)
+        following.join()
+    assert cluster.log.index(("load", "b")) < cluster.log.index(("answered", 29))
+
+
 def test_workers_come_when_there_is_room():
     cluster = ThreadCluster(room=1, answer=lambda *_: time.sleep(0.02))
     driver = Driver(ClusterSettings(), cluster)

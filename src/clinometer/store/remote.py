@@ -15,9 +15,9 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import pyarrow as pa
 from pyarrow import fs
@@ -28,6 +28,8 @@ from clinometer.store.documents import LOCK, PLACES, PROVENANCE, REPORT
 from clinometer.store.inside import plain_files, read_plain
 from clinometer.store.names import PartName
 from clinometer.store.seal import RECORDS, SEAL
+
+T = TypeVar("T")
 
 LEASES = "leases"  # the folder in the store that says who works on the run
 _SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
@@ -108,7 +110,7 @@ class Remote:
             raise StoreError(f"{self.address} has a file {path!r} that would lead out of the run")
         return f"{self._root}/{path}"
 
-    def _try(self, what: str, work: Any) -> Any:
+    def _try(self, what: str, work: Callable[[], T]) -> T:
         try:
             return work()
         except FileNotFoundError:
