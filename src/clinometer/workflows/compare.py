@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -354,11 +355,21 @@ def _similarity(sides: Sequence[Side], audits: Mapping[str, Probe]) -> list[Find
 def _standings(audit: str, units: Mapping[str, Sequence[Units]], *, seed: int) -> Iterator[Finding]:
     """Yield every model on each question of an audit that at least two were asked."""
     for question in dict.fromkeys(each.question for given in units.values() for each in given):
-        asked = {}
-        for model, given in units.items():
-            mine = [each for each in given if each.question == question]
-            if mine:
-                asked[model] = next((each for each in mine if not each.gate), mine[0])
+        of_question = {
+            model: [each for each in given if each.question == question] for model, given in units.items()
+        }
+        # a question may be measured in several ways: what most models have is shown of all
+        usual = Counter(
+            tuple(each.same.items())
+            for given in of_question.values()
+            for each in given
+            if each.names and not each.gate
+        )
+        asked = {
+            model: max(given, key=lambda each: (not each.gate, usual[tuple(each.same.items())]))
+            for model, given in of_question.items()
+            if given
+        }
         if len(asked) < 2:
             continue
         for place in places_of(audit, asked, seed=seed):
