@@ -60,6 +60,7 @@ SMALLER = {
     ),
     "clinometer resume runs/two-models": "",
     "clinometer verify runs/two-models": "",
+    "clinometer bundle runs/two-models": "",
     "clinometer models": "",
     "clinometer probes": "",
     "clinometer tune builtin:masked --prompt": (

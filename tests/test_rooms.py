@@ -72,7 +72,7 @@ THEIRS = {
     "probes": {"numpy", "polars", "pydantic"},
     "store": {"numpy", "pyarrow", "polars", "filelock"},
     "engine": {"ray", "filelock"},
-    "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars", "huggingface_hub"},
+    "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars", "huggingface_hub", "yaml"},
     "annotation": {"numpy", "polars"},
     "train": {"torch", "transformers", "safetensors", "numpy", "tomli_w", "accelerate", "peft", "filelock"},
     "workflows": {"polars", "huggingface_hub"},

@@ -51,9 +51,7 @@ def whole_page():
     table = replace(found.tables[0], rows=(*rows, *found.tables[0].rows))
     figures = tuple(replace(found.figures[0], name=f"figure_{i}") for i in range(5))
     verdict = replace(found.verdicts[0], sentence="builtin:causal prefers one group by the margin.")
-    told = replace(
-        found, tables=(table,), figures=figures, verdicts=(verdict,), headlines=("The margin is wide.",)
-    )
+    told = replace(found, tables=(table,), figures=figures, verdicts=(verdict,), headlines=("W1 is wide.",))
     return page(
         findings=(told,), probes={told.probe: TEXT}, evidence={told.probe: {"figure_0": evidence()}}, files={}
     )
@@ -80,7 +78,7 @@ def test_a_reader_goes_from_the_grid_to_a_prompt_and_on_to_paper(browser, tmp_pa
     # how to read it, what a term means, whom to cite
     browser.find_element("css selector", ".probe .reading > summary").click()
     assert "What it does not show" in browser.find_element("css selector", ".probe .reading").text
-    assert "margin: probability of words" in browser.find_element("css selector", ".probe > .terms").text
+    assert "W1: how far one would have to move" in browser.find_element("css selector", ".probe > .terms").text
     browser.find_element("css selector", ".bibtex > summary").click()
     cited = browser.find_element("css selector", ".bibtex pre").text
     assert "@software{clinometer," in cited
@@ -205,11 +203,18 @@ def test_what_is_told_of_a_chart_is_the_same_with_and_without_script(browser, tm
     wait_for(browser, "return document.querySelector('.plot').ariaLabel.includes('(k 5)')")
 
 
-@pytest.mark.parametrize("long", [False, True])
-def test_names_can_be_told_apart_on_a_phone(browser, tmp_path, long):
+KINDS = [
+    f"{a} {b}{c} similar"
+    for a in ("target", "background")
+    for b in ("", "counter ")
+    for c in ("syntactic", "semantic")
+]
+
+
+@pytest.mark.parametrize("groups", [["men", "women"], [f"people who have {what}" for what in "abc"], KINDS])
+def test_names_can_be_told_apart_on_a_phone(browser, tmp_path, groups):
     """Names of models that share their beginning, and categories whose names are long."""
     models = [f"organisation/a-rather-long-name-of-a-model-{size}-{kind}" for size in (7, 13) for kind in "ab"]
-    groups = [f"people who have {what}" for what in ("a", "b", "c")] if long else ["men", "women"]
     rows = [
         Finding(labels={"model": model, "group": group}, estimate=i + j, low=i, high=i + j + 1, n=1)
         for i, model in enumerate(models)

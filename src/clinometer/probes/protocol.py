@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any, Protocol
 
 import polars as pl
@@ -71,6 +68,15 @@ def questions_version(probe: Probe) -> int:
     are not questions: they have a digest of their own.
     """
     return int(getattr(probe, "questions_version", 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Plain sentences about an audit, true of any run of it, and its paper as BibTeX."""
+
+    how: tuple[str, ...] = ()
+    not_shown: tuple[str, ...] = ()
+    bibtex: str = ""
 
 
 class Probe(Protocol):
@@ -146,30 +152,3 @@ class Probe(Protocol):
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         """Conclude from the records of all models under audit (one plan each)."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What the reader of a report needs beside the numbers: plain sentences, true of any run, and the paper.
-
-    Those of our audits are in `reading.toml`; an audit of another package may have a `reading` of its own.
-    """
-
-    how: tuple[str, ...] = ()
-    not_shown: tuple[str, ...] = ()
-    bibtex: str = ""
-
-
-def reading_of(probe: Probe) -> Reading:
-    """Return how an audit is read; nothing for one that does not say."""
-    own = getattr(probe, "reading", None)
-    return own if isinstance(own, Reading) else _ours().get(probe.name, Reading())
-
-
-@functools.cache
-def _ours() -> dict[str, Reading]:
-    text = resources.files("clinometer.probes").joinpath("reading.toml").read_text(encoding="utf-8")
-    return {
-        name: Reading(how=tuple(each["how"]), not_shown=tuple(each["not_shown"]), bibtex=each["bibtex"].strip())
-        for name, each in tomllib.loads(text).items()
-    }

@@ -73,7 +73,7 @@ def eval_results(source: CardSource, model: ModelInfo) -> list[EvalResult]:
                 dataset_type=_OURS + verdict.audit,
                 dataset_name=source.titles.get(verdict.audit, verdict.audit),
                 dataset_config=source.profile,
-                metric_type="lean",
+                metric_type=verdict.concerns,
                 metric_name=_asked(verdict, model),
                 metric_value=verdict.estimate if told else "cannot tell",
                 metric_args={
@@ -114,18 +114,19 @@ def section(source: CardSource, model: ModelInfo) -> str:
 
 def written_into(readme: str, source: CardSource, model: ModelInfo) -> str:
     """Return a README with our section and metadata, in the place of earlier ones; all else as it was."""
-    from huggingface_hub import ModelCard, ModelCardData
+    from huggingface_hub import ModelCardData
 
     front = _FRONT.match(readme)
     start, metadata, end = front.groups() if front else ("---\n", "", "---\n")
     text = readme[front.end() :] if front else readme
     line = "\r\n" if "\r\n" in readme else "\n"
-    name, others = _results_of_others(readme if front else "")
+    before = _metadata(metadata)
+    name, others = _results_of_others(before)
     data = ModelCardData(
         model_name=name or model.name.rpartition("/")[2] or model.name,
         eval_results=[*others, *eval_results(source, model)],
     )
-    ours = data.to_yaml().rstrip("\n") + "\n"
+    ours: str = data.to_yaml().rstrip("\n") + "\n"
     index = _INDEX.search(metadata.replace("\r\n", "\n"))
     plain = metadata.replace("\r\n", "\n")
     plain = plain[: index.start()] + ours + plain[index.end() :] if index else plain + ours
@@ -134,46 +135,53 @@ def written_into(readme: str, source: CardSource, model: ModelInfo) -> str:
         text = _SECTION.sub(lambda _: mine, text, count=1)
     else:
         text = text + ("" if not text or text.endswith("\n") else line) + (line if text.strip() else "") + mine
-    whole = start + plain.replace("\n", line) + end + text
-    _require_kept(readme if front else "", whole, ModelCard)
+    whole: str = start + plain.replace("\n", line) + end + text
+    _require_kept(before, whole)
     return whole
 
 
-def _results_of_others(readme: str) -> tuple[str, list[EvalResult]]:
-    """Return the name and the results in a README that are not ours."""
-    from huggingface_hub import ModelCard
+def _results_of_others(metadata: Mapping[str, Any]) -> tuple[str, list[EvalResult]]:
+    """Return the name and the results in a README's metadata that are not ours."""
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
-    if not readme:
-        return "", []
-    metadata = _metadata(readme, ModelCard)
     index = metadata.get("model-index")
     if not index:
         return "", []
     try:
         name, results = model_index_to_eval_results(index)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the model-index of the README cannot be read ({error!r}); mend it first") from error
     if len(index) > 1:
         raise InputError("the model-index of the README has results of several models; give each its own README")
     return name, [result for result in results if not result.dataset_type.startswith(_OURS)]
 
 
-def _require_kept(before: str, after: str, card: Any) -> None:
-    """Raise InputError unless the new README can be read, and all metadata but model-index is as it was."""
-    old = _metadata(before, card) if before else {}
-    new = _metadata(after, card)
-    if {**old, "model-index": 0} != {**new, "model-index": 0}:
-        raise InputError("the metadata of the README cannot be changed safely; nothing was written")
+def _metadata(text: str) -> dict[str, Any]:
+    """Return the metadata of a README; raise InputError for any that is not a table."""
+    import yaml  # type: ignore[import-untyped]  # what huggingface_hub reads it with
 
-
-def _metadata(readme: str, card: Any) -> dict[str, Any]:
-    """Return the metadata as the hub reads it."""
     try:
-        read: dict[str, Any] = card(readme.removeprefix("\ufeff")).data.to_dict()
-    except Exception as error:
+        read = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(f"the metadata of the README cannot be read: {' '.join(str(error).split())}") from error
-    return read
+    if not isinstance(read or {}, dict):
+        raise InputError(f"the metadata of the README cannot be read: it is a {type(read).__name__}, not a table")
+    return read or {}
+
+
+def _require_kept(before: Mapping[str, Any], readme: str) -> None:
+    """Raise InputError unless the hub can read the README, and all metadata but model-index is as it was."""
+    from huggingface_hub import ModelCard
+
+    front = _FRONT.match(readme)
+    after = _metadata(front[2]) if front else {}
+    try:
+        ModelCard(readme.removeprefix("\ufeff"))
+        kept = {**before, "model-index": 0} == {**after, "model-index": 0}
+    except ValueError:
+        kept = False
+    if not kept:
+        raise InputError("the metadata of the README cannot be changed safely; nothing was written")
 
 
 def _verdicts(source: CardSource, model: ModelInfo) -> Sequence[Verdict]:

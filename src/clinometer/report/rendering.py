@@ -158,7 +158,7 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
     rests: dict[str, list[Mapping[str, Any]]] = {}
     for row in (row for verdict in findings.verdicts for row in verdict.rows):
         rests.setdefault(row.table, []).append(row.labels)
-    explained = Explained()
+    explained = Explained(findings.probe)
     terms = explained.new_in(findings.headlines)
     figures_of = {figure.name: explained.new_in(_texts_of(figure)) for figure in findings.figures}
     tables = {
@@ -185,7 +185,7 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
         figures=figures,
         tables=tuple(tables.values()),
         prompts={name: with_prompts.get(name, anywhere) for name in tables},
-        headlines=tuple(sorted(findings.headlines, key=lambda line: NOT_TOLD in line)),
+        headlines=tuple(sorted(findings.headlines, key=lambda line: _turn(line, findings))),
         terms=terms,
     )
 
@@ -217,6 +217,12 @@ def _figure_parts(
         if prompts and not part.same_prompts:
             shown.append(part)
         yield part
+
+
+def _turn(line: str, findings: Findings) -> int:
+    """Order headlines: what was found, what was not, what could not be told."""
+    leans = (verdict.sentence.rstrip(".") for verdict in findings.verdicts if verdict.state == "lean")
+    return 0 if any(map(line.startswith, leans)) else 2 if NOT_TOLD in line else 1
 
 
 def _tool_bibtex(page: ReportPage) -> str:

@@ -20,7 +20,7 @@ from clinometer.probes.protocol import Probe
 from clinometer.results import Comparison
 from clinometer.store import RunFolder, open_any
 from clinometer.types import ChangeVerdict, Finding, Findings, FindingTable, ModelInfo, Verdict
-from clinometer.workflows.plans import conclude, other_questions, plans_of, probe_options, spec_of
+from clinometer.workflows.plans import conclude, other_questions, plans_of, probe_options, spec_of, stages_of
 
 MANY = 5  # models from which a page is a table of all, and not of pairs with the first
 IN_ONE = "::"  # RUN::MODEL names one model of a run
@@ -81,7 +81,8 @@ def run_compare(request: CompareRequest) -> Comparison:
     found = dict.fromkeys(name for source in sources for name in source.findings)
     known = {name: probe for name in found if (probe := _probe(name, given)) is not None}
     sides = _sides(sources)
-    many = len(sides) >= MANY and len(sources) != 2
+    tuned = len(sources) == 1 and bool(pairs_of([side.model for side in sides]))
+    many = len(sides) >= MANY and len(sources) != 2 and not tuned
     pairs = _pairs(sides, sources, base=request.base) if not many or request.base else []
     audits = {name: known[name] for name in sorted(known)}
     units = {(id(side), name): side.units(name, probe) for side in sides for name, probe in audits.items()}
@@ -174,11 +175,11 @@ def findings_of(run: RunFolder, given: Mapping[str, Probe]) -> dict[str, Finding
         if probe is None or not hasattr(probe, "compared") or other_questions(run, probe):
             continue
         lacking = any(not each.names and not each.gate for each in probe.compared(found, run.models))
-        if found.release != __version__ or lacking:
-            try:
-                stored[name] = conclude(probe, plans_of(probe, spec, run), run)
-            except ClinometerError:
-                continue  # an older run may lack what the audit reads by now: what it found is all there is
+        plans = plans_of(probe, spec, run)
+        # an older run may lack what the audit reads by now: then what it found is all there is
+        unasked = any(run.is_empty(key) for key in stages_of({name: probe}, {name: plans}))
+        if not unasked and (lacking or found.release != __version__):
+            stored[name] = conclude(probe, plans, run)
     return stored
 
 
