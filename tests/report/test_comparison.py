@@ -109,7 +109,7 @@ def test_the_table_of_all_models_is_sorted_by_a_click(browser, tmp_path, many):
 
 
 @pytest.mark.browser
-def test_each_of_several_pairs_is_named(browser, tmp_path):  # noqa: F811
+def test_each_of_several_pairs_is_named(browser, tmp_path):
     folder = tmp_path / "runs"
     folder.mkdir()
     three = [stigma_run(folder / f"r{i}", f"model {i}", seed=i, lean=0.05 * i) for i in range(3)]
