@@ -13,6 +13,7 @@ from clinometer.engine import Batch, ClusterSettings
 from clinometer.engine.cluster.choosing import Demand, batches_in_a_task, choose
 from clinometer.engine.cluster.driver import Driver
 from clinometer.engine.cluster.executor import RayExecutor
+from clinometer.engine.cluster.hands import Job, Stream
 from clinometer.engine.cluster.settings import read_resources
 from clinometer.errors import ModelError, PoisonedError, SpecError, WorkerError
 from clinometer.types import Embed, ModelInfo
@@ -120,6 +121,33 @@ def test_what_a_late_worker_has_is_given_to_another_and_the_first_answer_counts(
         assert time.monotonic() - began < 10
         assert any("is late" in note for note in driver.notes())
     assert sorted(each.number for each in answered) == list(range(12))
+
+
+def test_the_second_answer_to_a_batch_is_not_counted():
+    asked = []
+
+    def slow(batch, actor):
+        if batch.number == 2:
+            asked.append(actor)
+            time.sleep(0.9)  # the first is late, and answers before the second
+
+    def plan():
+        yield from batches(4)
+        time.sleep(2.2)
+        yield Batch(4, [Embed(text="xxxxx")] * 2)
+
+    with driving(ThreadCluster(answer=slow), workers=3, patience=0.3) as driver:
+        answered = list(RayExecutor(driver, origin()).run(plan()))
+    assert len(asked) == 2, "it was given to a second worker"
+    assert sorted(each.number for each in answered) == list(range(5))
+
+
+def test_a_batch_with_which_a_worker_died_goes_alone():
+    stream = Stream(origin())
+    jobs = [Job(stream, batch) for batch in batches(4)]
+    jobs[1].tries = 1
+    stream.waiting.extend(jobs)
+    assert [[job.batch.number for job in stream.take(3)] for _ in range(3)] == [[0], [1], [2, 3]]
 
 
 def test_an_error_of_the_model_is_raised_as_it_is():

@@ -15,6 +15,7 @@ import contextlib
 import os
 import re
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import Any, TypeVar, final
@@ -37,6 +38,7 @@ _ADDRESS = re.compile(rf"({'|'.join(_SCHEMES)}):/+(.+)")
 _HERE_ONLY = (LOCK, PLACES)  # who works on it here, and where models are here
 _WHOLE = ("s3", "gcs", "abfs")  # stores in which a file appears when it is complete
 _LIMIT = 2**31
+_PAUSES = (0.1, 0.5)  # seconds before a file is read again
 
 
 def address_of(place: str | PurePath) -> str:
@@ -76,6 +78,11 @@ class Remote:
             with self._fs.open_input_stream(self._place(path)) as stream:
                 return bytes(stream.read())
 
+        for again in _PAUSES:  # a file that is replaced while it is read makes a store fail in odd ways
+            try:
+                return self._try(f"read {path} of", work)
+            except StoreError:
+                time.sleep(again)
         return self._try(f"read {path} of", work)
 
     def write(self, path: str, data: bytes) -> None:
