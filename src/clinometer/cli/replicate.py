@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clinometer.replication import Cell
     from clinometer.workflows.replicate import ReplicatedItem
 
-MOST_MISSING = 5  # files that are named one by one
+MOST_ABSENT, MOST_MISSING = 3, 3  # cells and files that are named one by one
 PathOption = Path | None
 
 
@@ -69,28 +69,34 @@ def _show_item(item: ReplicatedItem) -> None:
     show(f"  {'cell':<{width}}  {'printed':>8}  {'ours':>8}  {'difference':>10}")
     for cell in item.cells:
         if cell.found:
-            show(f"  {cell.name:<{width}}  {cell.printed or '—':>8}  {_number(cell.ours):>8}  {_difference(cell)}")
+            show(f"  {cell.name:<{width}}  {cell.printed or '—':>8}  {_number(cell):>8}  {_difference(cell)}")
     if absent := [cell for cell in item.cells if not cell.found]:
-        show(f"  not found: {len(absent)} cells ({', '.join(cell.name for cell in absent[:3])}{_more(absent, 3)})")
+        names = "; ".join(cell.name for cell in absent[:MOST_ABSENT])
+        show(f"  not found: {names}{_more(len(absent) - MOST_ABSENT)}")
     for note in dict.fromkeys(cell.note for cell in item.cells if cell.note):
         show(f"  note: {note}")
     if item.missing:
-        show(f"  files not there: {', '.join(item.missing[:MOST_MISSING])}{_more(item.missing, MOST_MISSING)}")
+        show(
+            f"  files not there: {', '.join(item.missing[:MOST_MISSING])}{_more(len(item.missing) - MOST_MISSING)}"
+        )
 
 
-def _more(listed: object, shown: int) -> str:
-    left = len(listed) - shown  # type: ignore[arg-type]
+def _more(left: int) -> str:
     return f" and {left} more" if left > 0 else ""
 
 
-def _number(value: float) -> str:
-    return f"{value:.0f}" if value == int(value) and abs(value) > 1 else f"{value:.4f}"
+def _number(cell: Cell) -> str:
+    return f"{cell.ours:.0f}" if _counts(cell) else f"{cell.ours:.4f}"
+
+
+def _counts(cell: Cell) -> bool:
+    return bool(cell.printed) and "." not in cell.printed
 
 
 def _difference(cell: Cell) -> str:
     if not cell.printed:
         return f"{'—':>10}"
-    written = f"{round(cell.difference, 4) + 0.0:+.4f}"  # never −0
+    written = f"{cell.difference:+.0f}" if _counts(cell) else f"{round(cell.difference, 4) + 0.0:+.4f}"  # never −0
     return f"{written:>10}{'' if cell.agrees else '  differs'}"
 
 
