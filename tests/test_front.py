@@ -18,8 +18,8 @@ from tests.train.mitigation_samples import write_planted
 
 def test_the_public_names():
     assert set(clinometer.__all__) == {
-        "__version__", "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "resume", "shift",
-        "tune", "verify", "write_report",
+        "__version__", "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "replicate", "resume",
+        "shift", "tune", "verify", "write_report",
     }  # fmt: skip
     for name in clinometer.__all__:
         assert getattr(clinometer, name) is not None

@@ -35,10 +35,11 @@ OURS = {
     "report": {"types", "limits", "errors", "plain", "folders", "store", "stats"},
     "results": {"types", "errors", "store", "report"},
     "annotation": {"errors", "plain", "data", "stats", "store"},
+    "replication": {"limits", "errors", "data", "metrics", "probes"},
     "train": {"types", "limits", "errors", "data", "models", "stats", "engine.progress", "probes.kit"},
     "workflows": {
         "__init__", "limits", "types", "errors", "spec", "questions", "data", "models", "probes", "store",
-        "engine", "report", "results", "train",
+        "engine", "report", "results", "train", "replication",
     },
     "front": {
         "types", "errors", "spec", "data", "models", "probes", "store", "engine", "results", "workflows", "train",
@@ -46,6 +47,7 @@ OURS = {
     "cli": {
         "__init__", "limits", "types", "errors", "plain", "plugins", "spec", "data", "stats", "annotation",
         "models", "probes", "store", "engine", "report", "results", "workflows", "front", "train",
+        "replication",
     },
 }  # fmt: skip
 
@@ -74,6 +76,7 @@ THEIRS = {
     "engine": {"ray", "filelock"},
     "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars", "huggingface_hub", "yaml"},
     "annotation": {"numpy", "polars"},
+    "replication": {"numpy"},
     "train": {"torch", "transformers", "safetensors", "numpy", "tomli_w", "accelerate", "peft", "filelock"},
     "workflows": {"polars", "huggingface_hub"},
     "front": set(),

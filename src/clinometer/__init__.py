@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         load_model,
         mitigate,
         open_run,
+        replicate,
         resume,
         shift,
         tune,
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "__version__", "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "resume", "shift", "tune",
-    "verify",
-    "write_report",
+    "__version__", "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "replicate", "resume",
+    "shift", "tune", "verify", "write_report",
 ]  # fmt: skip
 
 

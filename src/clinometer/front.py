@@ -38,10 +38,11 @@ if TYPE_CHECKING:
         PromptSettings,
     )
     from clinometer.workflows.checkpoints import Tuned
+    from clinometer.workflows.replicate import Replication
 
 __all__ = [
-    "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "resume", "shift", "tune", "verify",
-    "write_report",
+    "audit", "bundle", "compare", "load_model", "mitigate", "open_run", "replicate", "resume", "shift",
+    "tune", "verify", "write_report",
 ]  # fmt: skip
 
 
@@ -252,6 +253,33 @@ def compare(
 
     given = tuple(each.folder if isinstance(each, Run) else each for each in runs)
     return run_compare(CompareRequest(sources=given, base=base, probes=tuple(probes), seed=seed))
+
+
+def replicate(
+    paper: str,
+    *,
+    item: str = "",
+    folder: str | Path | None = None,
+    nrc: str | Path | None = None,
+    ratings: str | Path | None = None,
+) -> Replication:
+    """Recompute the numbers of an audit's paper from its authors' published outputs, with our code.
+
+    `item` is one table, figure or section (such as "table-4"); without it, all. `folder` is a copy of the authors'
+    repository; without it, what is needed is downloaded at one commit and checked. `nrc` and `ratings` are files
+    that the authors used: without them those that were added (`clinometer data add`) serve.
+    """
+    from clinometer.workflows.replicate import ReplicateRequest, run_replicate
+
+    return run_replicate(
+        ReplicateRequest(
+            paper=paper,
+            item=item,
+            folder=Path(folder) if folder is not None else None,
+            nrc=Path(nrc) if nrc is not None else None,
+            ratings=Path(ratings) if ratings is not None else None,
+        )
+    )
 
 
 def open_run(path: str | Path) -> Run:

@@ -19,6 +19,7 @@ from clinometer.cli.data import data
 from clinometer.cli.listings import models, probes
 from clinometer.cli.mitigate import mitigate
 from clinometer.cli.questions import questions
+from clinometer.cli.replicate import replicate
 from clinometer.cli.runs import report, resume, verify
 from clinometer.cli.shift import shift
 from clinometer.cli.terminal import clean_libraries, show
@@ -34,7 +35,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command(cls=SeveralSettings)(audit)
-for command in (compare, resume, verify, report, bundle, card, questions, models, probes):
+for command in (compare, resume, verify, report, bundle, card, questions, replicate, models, probes):
     app.command()(command)
 app.command(cls=SeveralValues)(tune)
 app.command(cls=SeveralValues)(shift)

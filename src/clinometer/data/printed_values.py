@@ -16,6 +16,7 @@ class PrintedValue:
     model: str
     value: float
     source: str
+    printed: str = ""  # as the file has it, with its digits
 
 
 @cache
@@ -33,6 +34,7 @@ def load_printed_values(audit: str) -> tuple[PrintedValue, ...]:
             model=row.text("model"),
             value=row.number("value", low=float("-inf"), high=float("inf")),
             source=row.text("source"),
+            printed=row.text("value"),
         )
         for row in rows
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from clinometer.data.files import Source, package_folder, packaged, read_csv, read_text, read_toml
+from clinometer.data.printed_values import PrintedValue, load_printed_values
 from clinometer.data.wording import check_fields
 from clinometer.errors import DataError, nearest
 from clinometer.types import MASK
@@ -274,30 +275,11 @@ def read_emotions(source: Source) -> EmotionLexicon:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedValue:
-    """A number that the paper prints."""
-
-    measure: str
-    model: str
-    value: float
-    source: str
-
-
-def load_published_values() -> tuple[PublishedValue, ...]:
+def load_published_values() -> tuple[PrintedValue, ...]:
     """Return what the paper prints of the measures that this audit has: the shifts of its Table 4.
 
     >>> values = load_published_values()
     >>> len(values), values[0].model, values[0].value
     (225, 'BERT-B, NewYorker', -0.56)
     """
-    rows = read_csv(packaged("published", "stereotypes.csv"), columns=("measure", "model", "value", "source"))
-    return tuple(
-        PublishedValue(
-            measure=row.text("measure"),
-            model=row.text("model"),
-            value=float(row.text("value")),
-            source=row.text("source"),
-        )
-        for row in rows
-    )
+    return tuple(each for each in load_printed_values("stereotypes") if each.measure.startswith("shift of"))
