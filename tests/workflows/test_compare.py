@@ -163,3 +163,27 @@ def test_of_many_those_that_are_no_runs_are_left_out(tmp_path, runs):
     assert any(note.startswith("Left out: ") and "empty" in note for note in compared.notes)
     with pytest.raises(ClinometerError):
         clinometer.compare(runs[0], tmp_path / "empty")
+
+
+def test_what_is_before_is_never_left_out_silently(tmp_path, runs):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"the first is before, and cannot be opened: .*empty is not a run"):
+        clinometer.compare(tmp_path / "empty", *runs)
+    compared = clinometer.compare(tmp_path / "empty", *runs, base="loud")
+    assert compared.pairs == (("m [loud]", "m [quiet]"),)
+    assert len(compared.left_out) == 1
+
+
+def test_runs_of_one_name_are_told_apart_without_whole_paths(tmp_path):
+    places = [stigma_run(tmp_path / where / "run", "m", seed=i) for i, where in enumerate(("x", "y"))]
+    assert clinometer.compare(*places).models == ("m [x/run]", "m [y/run]")
+    assert clinometer.compare(places[0], places[0]).models == ("m [run, 1]", "m [run, 2]")
+
+
+def test_a_note_names_who_was_asked_and_who_was_not(tmp_path, runs):
+    other = stigma_run(tmp_path / "other", "m")
+    found = stigma_findings("m", [0.3] * 60)
+    asked = tuple(replace(each, audit="counterexamples") for each in found.verdicts)
+    RunFolder.open(other).write_findings(replace(found, probe="counterexamples", verdicts=asked))
+    (other / "findings" / "stigma").rename(tmp_path / "gone")
+    assert "stigma: m [quiet] was asked, m [other] was not." in clinometer.compare(runs[0], other).notes

@@ -47,8 +47,8 @@ EVERY_HUMAN = "data_collection/stereo_dataset/stereo_dataset.csv"
 
 # found by comparing: with the files in this order all 45 numbers of the model come out
 EXCHANGED = (
-    "XLMR-B: the rows printed as Reuters, FOX news and BreitBart are those of the files of FOX news, BreitBart and "
-    "Reuters; so taken, they agree"
+    "XLMR-B: the rows printed as Reuters, FOX news and BreitBart are those of the files of FOX news, BreitBart "
+    "and Reuters; so taken, they agree"
 )
 
 Vectors = dict[str, list[float]]  # group, in lower case -> its nine emotions
