@@ -140,6 +140,17 @@ def test_many_models_are_placed_with_letters(tmp_path):
     assert len(with_base.pairs) == 5
 
 
+def test_of_many_every_model_is_compared_with_the_one_that_is_named(tmp_path):
+    run = RunFolder.open(stigma_run(tmp_path / "first", "m0"))
+    spec = run.spec.replace('models = [{name = "m0"}]', 'models = [{name = "m0"}, {name = "m1"}]')
+    infos = [run.models[0], replace(run.models[0], name="m1")]
+    two = RunFolder.create(tmp_path / "two", spec=spec, provenance=run.provenance, models=infos)
+    two.write_findings(run.read_findings()[0])
+    places = [two.path, *(stigma_run(tmp_path / f"r{i}", f"m{i}", seed=i) for i in (0, 2, 3))]
+    compared = clinometer.compare(*places, base="m1")
+    assert compared.pairs == tuple(("m1", after) for after in ("m0 [two]", "m0 [r0]", "m2", "m3"))
+
+
 def test_an_audit_of_somebody_else_is_shown_without_numbers(runs):
     class Silent:
         name, title = "silent", "Silent"

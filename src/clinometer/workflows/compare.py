@@ -84,7 +84,7 @@ def run_compare(request: CompareRequest) -> Comparison:
     sides = _sides(sources)
     tuned = len(sources) == 1 and bool(pairs_of([side.model for side in sides]))
     many = len(sides) >= MANY and len(sources) != 2 and not tuned
-    pairs = _pairs(sides, sources, base=request.base) if not many or request.base else []
+    pairs = _pairs(sides, sources, base=request.base, many=many) if not many or request.base else []
     if pairs and not request.base and sources[0].given != _given(request.sources[0]):
         raise InputError(f"the first is before, and cannot be opened: {left_out[0].removeprefix('Left out: ')}")
     audits = {name: known[name] for name in sorted(known)}
@@ -219,8 +219,11 @@ def _only(tail: tuple[str, ...], place: tuple[str, ...], places: Sequence[tuple[
     return all(other[-len(tail) :] != tail for other in places if other != place)
 
 
-def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str) -> list[tuple[Side, Side]]:
-    """Return which models are before and after: of one run its models, of several those of one name."""
+def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str, many: bool) -> list[tuple[Side, Side]]:
+    """Return which models are before and after: of one run its models, of several those of one name.
+
+    Of many, a model that `base` names comes before all others.
+    """
     named = [side for side in sides if base and base in (side.label, side.model.name)]
     if len(sources) == 1:
         before = named[0] if named else None
@@ -232,6 +235,8 @@ def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str) -> li
         before = before or sides[0]
         return [(before, side) for side in sides if side is not before]
     first = _base_source(sources, sides, base)
+    if many and named:
+        return [(named[0], side) for side in sides if side is not named[0]]
     ours = [side for side in sides if side.source is first and (side in named or not named)]
     pairs = []
     for source in sources:
