@@ -185,3 +185,10 @@ def test_a_dash_is_not_a_file(clinometer, runs, tmp_path, option):
     done = clinometer("compare", runs["before"], runs["same"], option, "-")
     assert done.code == 2
     assert not (tmp_path / "-").exists()
+
+
+def test_a_card_of_an_incomplete_run_says_how_to_go_on(clinometer, runs):
+    shutil.rmtree(runs["same"] / "findings")
+    done = clinometer("card", runs["same"])
+    assert done.code == 2
+    assert "has no findings; complete it with `clinometer resume" in done.err

@@ -176,6 +176,10 @@ def test_a_readme_without_metadata_or_without_text(before):
     assert written_into(after, BOTH, MODEL) == after
 
 
+def test_metadata_is_begun_with_the_line_ends_of_the_readme():
+    assert "\n" not in written_into("# Mine\r\n", BOTH, MODEL).replace("\r\n", "")
+
+
 @pytest.mark.parametrize(
     ("metadata", "match"),
     [

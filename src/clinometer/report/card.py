@@ -117,9 +117,9 @@ def written_into(readme: str, source: CardSource, model: ModelInfo) -> str:
     from huggingface_hub import ModelCardData
 
     front = _FRONT.match(readme)
-    start, metadata, end = front.groups() if front else ("---\n", "", "---\n")
-    text = readme[front.end() :] if front else readme
     line = "\r\n" if "\r\n" in readme else "\n"
+    start, metadata, end = front.groups() if front else (f"---{line}", "", f"---{line}")
+    text = readme[front.end() :] if front else readme
     before = _metadata(metadata)
     name, others = _results_of_others(before)
     data = ModelCardData(

@@ -30,6 +30,8 @@ def run_card(request: CardRequest) -> str:
         raise InputError("a model card needs huggingface_hub; run `pip install huggingface_hub`") from None
     run = request.run if isinstance(request.run, RunFolder) else open_any(request.run)
     found = run.read_findings()
+    if not found:
+        raise InputError(f"{run.path} has no findings; complete it with `clinometer resume {run.path}`")
     page = read_page(run, probes={}, findings=found, evidence=False)
     source = CardSource(
         name=str(run.origin or run.path),
