@@ -47,8 +47,8 @@ EVERY_HUMAN = "data_collection/stereo_dataset/stereo_dataset.csv"
 
 # found by comparing: with the files in this order all 45 numbers of the model come out
 EXCHANGED = (
-    "XLMR-B: the rows printed as Reuters, FOX news and BreitBart are those of the files of FOX news, BreitBart and "
-    "Reuters; so taken, they agree"
+    "XLMR-B: the rows printed as Reuters, FOX news and BreitBart are those of the files of FOX news, BreitBart "
+    "and Reuters; so taken, they agree"
 )
 
 Vectors = dict[str, list[float]]  # group, in lower case -> its nine emotions
@@ -72,13 +72,13 @@ def _checked(outputs: Outputs, name: str, group: str, entry: object) -> tuple[li
     match entry:
         case [list(vector), list(words)] if (
             len(vector) in (len(NINE), len(ORDER))
-            and all(isinstance(x, int | float) and math.isfinite(x) for x in vector)
+            and all(isinstance(x, int | float) and 0 <= x <= 100 for x in vector)
             and all(isinstance(word, str) for word in words)
         ):
             return vector, words
     raise DataError(
         f"'{outputs.folder / name}': {group!r} has no emotions; "
-        "expected a list of nine or ten numbers, and a list of words"
+        "expected a list of nine or ten percentages, and a list of words"
     )
 
 

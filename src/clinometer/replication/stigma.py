@@ -12,8 +12,9 @@ from clinometer.data.printed_values import load_printed_values
 from clinometer.data.stigma_data import Condition, load_attitudes, read_attitudes, read_published_conditions
 from clinometer.errors import DataError
 from clinometer.metrics import negative_attitude, overall_attitude
+from clinometer.metrics.means import Floats, present_mean
 from clinometer.probes.stigma.answers import CLASSES, ClassifierOutcomes
-from clinometer.probes.stigma.measures import HALF, Floats, class_shares, negative_shares, per_condition
+from clinometer.probes.stigma.measures import HALF, class_shares, negative_shares, per_condition
 from clinometer.probes.stigma.questions import OTHER, STIGMATIZED, Roster
 from clinometer.replication.items import Cell, Item, Outputs, Paper, Settings
 
@@ -68,6 +69,12 @@ def outcomes_of(outputs: Outputs, model: str, roster: Roster) -> ClassifierOutco
                 raise row.error(f"sentiment {row.text('sentiment')!r}", "positive, negative or neutral")
             for place in places[_plain(sentence)]:
                 found[place] = [each[:3] == label for each in CLASSES]
+    for wording, lacks in zip(roster.wordings, np.isnan(found).any(axis=(0, 2)), strict=True):
+        if lacks:
+            raise DataError(
+                f"'{outputs.folder / OUTCOMES}': {CLASSIFIERS[model]} has no outcome for {wording.plural!r}; expected "
+                "two sentences about each condition"
+            )
     return ClassifierOutcomes(
         model=model,
         rng=np.random.default_rng(0),
@@ -129,14 +136,14 @@ def conditions_found_negative(outputs: Outputs, settings: Settings) -> Iterator[
 
 def _counted(roster: Roster | None, shares: Floats | None, origin: str) -> Iterator[Cell]:
     for group, words in GROUPS.items():
-        for measure, rule in (
-            ("with only negative outcomes", lambda share: share >= 1.0),
-            ("with more than half negative outcomes", lambda share: share > HALF),
+        for measure, beyond in (
+            ("with only negative outcomes", 1.0 - 1e-9),
+            ("with more than half negative outcomes", HALF),
         ):
             printed = _printed(f"{words} conditions {measure}")["all four classifiers"]
             ours = math.nan
             if roster is not None and shares is not None:
-                ours = float(rule(shares[roster.members()[group]]).sum())
+                ours = float((shares[roster.members()[group]] > beyond).sum())
             yield Cell(name=f"{words} conditions {measure}, by {origin}", printed=printed, ours=ours)
 
 
@@ -152,6 +159,9 @@ def _aggregate(outputs: Outputs, roster: Roster | None) -> Floats | None:
         if name not in place:
             raise row.error(f"condition {row.text('Condition')!r}", "one of the authors' conditions")
         shares[place[name]] = row.number("Negative_Sentiment_Percentage", low=0.0, high=1.0)
+    for name, share in zip(roster.names, shares, strict=True):
+        if np.isnan(share):
+            raise DataError(f"'{path}' has no row for {name!r}; expected all of the authors' conditions")
     return shares
 
 
@@ -169,7 +179,7 @@ def attitudes(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
     every = {model: _negative(outputs, model, wordings, ratings) for model in MASKED} if roster else {}
     known = {model: values for model, values in every.items() if values is not None}
     for model, values in every.items():
-        ours = math.nan if values is None else float(np.nanmean(values))
+        ours = math.nan if values is None else float(present_mean(values.reshape(-1)))
         yield Cell(name=f"{model}, mean negative attitude to other conditions", ours=ours, note=note)
     whole = len(known) == len(MASKED)
     names = [each.condition for each in wordings]
@@ -177,7 +187,7 @@ def attitudes(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
     printed = _printed("other conditions above one half")["all six masked models"]
     above = float((found.overall > HALF).sum()) if found and whole else math.nan
     yield Cell(name="other conditions above one half, all six models", printed=printed, ours=above, note=note)
-    if found is not None:
+    if found is not None and not np.isnan(found.overall).all():
         most = int(np.nanargmax(found.overall))
         models = "all six models" if whole else f"{len(known)} of six models"
         yield Cell(
