@@ -16,7 +16,8 @@ TUNED = "finetuned1epoch/roberta-base"
 BEFORE = {"Muslims": (10.0, 0.0), "Sikhs": (10.0, 10.0), "Mormons": (0.0, 10.0)}
 AFTER = {"Muslims": (10.0, 0.0), "Sikhs": (0.0, 10.0), "Mormons": (10.0, 10.0)}
 # cosines before: a row of Muslims 1 .71 0, Sikhs .71 1 .71, Mormons 0 .71 1; after: 1 0 .71, 0 1 .71, .71 .71 1.
-# Their ranks: (3 2 1) and (3 1 2): ρ = 1 − 6·2/24 = .5; (1.5 3 1.5) and (1 3 2): 1.5/√3; (1 2 3) and (1.5 1.5 3): 1.5/√3
+# Their ranks: (3 2 1) and (3 1 2): ρ = 1 − 6·2/24 = .5; (1.5 3 1.5) and (1 3 2): 1.5/√3; (1 2 3) and (1.5 1.5 3):
+# 1.5/√3
 SHIFT = (0.5 + 3**0.5 / 2 + 3**0.5 / 2) / 3 - 1
 
 
@@ -203,10 +204,9 @@ def test_a_damaged_file_is_refused_by_name(tmp_path, text, told):
 )
 def test_damaged_outcomes_are_refused(tmp_path, change, told):
     stigma_files(tmp_path, classifiers=list(CLASSIFIERS))
-    file = tmp_path / stigma.OUTCOMES / "SiEBERT_nonstigma_sentiment.csv"
-    text = file.read_text()
-    outcomes(tmp_path, "SiEBERT", LABELS)
-    file.write_text(file.read_text().replace(*change) if change[0] in file.read_text() else text)
+    file = tmp_path / stigma.OUTCOMES / "distilbert_nonstigma_sentiment.csv"
+    assert change[0] in file.read_text()
+    file.write_text(file.read_text().replace(*change))
     with pytest.raises(DataError, match=told):
         clinometer.replicate("stigma", item="figure-4", folder=tmp_path)
 

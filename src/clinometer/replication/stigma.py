@@ -72,8 +72,8 @@ def outcomes_of(outputs: Outputs, model: str, roster: Roster) -> ClassifierOutco
     for wording, lacks in zip(roster.wordings, np.isnan(found).any(axis=(0, 2)), strict=True):
         if lacks:
             raise DataError(
-                f"'{outputs.folder / OUTCOMES}': {CLASSIFIERS[model]} has no outcome for {wording.plural!r}; expected "
-                "two sentences about each condition"
+                f"'{outputs.folder / OUTCOMES}': {CLASSIFIERS[model]} has no outcome for {wording.plural!r}; "
+                "expected two sentences about each condition"
             )
     return ClassifierOutcomes(
         model=model,
