@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -216,3 +218,26 @@ def test_every_item_has_a_name_of_its_own_and_files():
         names = [item.name for item in paper.items]
         assert len(set(names)) == len(names)
         assert bool(paper.items) == bool(paper.repository)
+
+
+# tables and figures of each paper
+PRINTED = {
+    "Stereotypes": (4, 10),
+    "Stigma": (2, 12),
+    "Sentiment words": (8, 4),
+    "Counterfactual sentiment": (10, 17),
+    "Counterexamples": (2, 4),
+}
+
+
+def test_the_page_has_a_row_for_every_table_and_figure():
+    page = (Path(__file__).parents[2] / "docs" / "replication.md").read_text(encoding="utf-8")
+    for title, (tables, figures) in PRINTED.items():
+        section = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
+        items = " ".join(line.split("|")[1] for line in section.splitlines() if line.startswith("|"))
+        for kind, number in (("Table", tables), ("Figure", figures)):
+            named: set[int] = set()
+            for listed in re.findall(rf"{kind}s? (\d+(?:(?:, | to )\d+)*)", items):
+                for first, _, last in re.findall(r"(\d+)( to (\d+))?", listed):
+                    named |= set(range(int(first), int(last or first) + 1))
+            assert named == set(range(1, number + 1)), (title, kind)
