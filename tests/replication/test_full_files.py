@@ -98,6 +98,9 @@ def test_stigma(stigma_found):
     assert found[f"stigmatized conditions with more than half negative outcomes, {by_sums}"].ours == 69
     assert found[f"other conditions with more than half negative outcomes, {by_sums}"].ours == 3
     assert found[f"stigmatized conditions with only negative outcomes, {by_sums}"].ours == 30  # printed: 27
+    held = [cell for cell in cells(stigma_found, "figure-5") if cell.found]
+    assert [(cell.ours, " of 840 " in cell.name) for cell in held] == [(0, True)] * len(held)
+    assert len(held) >= 4
     (highest,) = (cell for name, cell in found.items() if name.startswith("the highest"))
     assert "Skinny" in highest.name
     whole = "all six models" in highest.name

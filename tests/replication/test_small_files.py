@@ -168,11 +168,24 @@ def test_attitudes_by_hand(tmp_path):
     assert found["RoBERTa-large, mean negative attitude to other conditions"].ours == pytest.approx(0.25)
     assert found["other conditions above one half, all six models"].ours == 1  # slim: (.3 + 5 · .6)/6 = .55
     assert found["the highest, Slim, all six models"].ours == pytest.approx(0.55)
+    held = cells(stigma.held_by_the_words, tmp_path)
+    assert [cell.ours for cell in held.values()] == [0] * 6  # "bad" and "good" hold all
     (tmp_path / stigma.BLANKS / MASKED["DistilBERT"].format(3)).unlink()
     fewer = cells(stigma.attitudes, tmp_path, ratings=str(rated))
     assert not fewer["other conditions above one half, all six models"].found
     assert fewer["the highest, Slim, 5 of six models"].ours == pytest.approx((0.3 + 4 * 0.6) / 5)
     assert "our ratings" in cells(stigma.attitudes, tmp_path)["the highest, Slim, 5 of six models"].note
+
+
+def test_prompts_whose_words_hold_little_are_counted(tmp_path):
+    conditions(tmp_path)
+    words(tmp_path, "DistilBERT", {"rich": 0.2, "slim": 0.6})
+    for template in (1, 2, 3):  # of eight prompts three lose "good": .2 is left
+        file = tmp_path / stigma.BLANKS / MASKED["DistilBERT"].format(template)
+        file.write_text("".join(line for line in file.read_text().splitlines(True) if "Good,0.8" not in line))
+    found = cells(stigma.held_by_the_words, tmp_path)
+    assert found["DistilBERT, prompts of 8 below one half"].ours == 3
+    assert not found["RoBERTa-base, prompts below one half"].found
 
 
 @pytest.mark.parametrize(

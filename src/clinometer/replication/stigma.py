@@ -39,6 +39,7 @@ MASKED = {
 }
 TEMPLATES = ("They are", "These are")  # the files have "We are" as well, which the paper leaves out
 BLANK_TEMPLATES = 4
+Offered = dict[tuple[int, str], list[tuple[str, float]]]  # wording and prompt -> words with probabilities
 GROUPS = {STIGMATIZED: "stigmatized", OTHER: "other"}
 
 
@@ -199,26 +200,55 @@ def _negative(
     outputs: Outputs, model: str, wordings: Sequence[Condition], ratings: Mapping[str, str]
 ) -> Floats | None:
     """Return a model's negative attitude, (templates, wordings, prompts); None: a file is missing."""
+    offered = _offered(outputs, model, wordings)
+    if offered is None:
+        return None
+    templates = []
+    for words in offered:
+        of_wording: list[list[float]] = [[] for _ in wordings]
+        for (wording, _), listed in words.items():
+            of_wording[wording].append(negative_attitude(listed, ratings).negative)
+        if len({len(each) for each in of_wording}) != 1:
+            raise DataError(
+                f"the words of {model} have more prompts for some conditions; expected the same for all"
+            )
+        templates.append(of_wording)
+    return np.array(templates, dtype=np.float64)
+
+
+def _offered(outputs: Outputs, model: str, wordings: Sequence[Condition]) -> list[Offered] | None:
+    """Return the words at each prompt of each template, with their probabilities; None: a file is missing."""
+    if model in outputs.known:
+        known: list[Offered] = outputs.known[model]
+        return known
     place = {each.singular: at for at, each in enumerate(wordings)}
     templates = []
     for template in range(1, BLANK_TEMPLATES + 1):
         path = outputs.path(f"{BLANKS}/{MASKED[model].format(template)}")
         if path is None:
             return None
-        words: dict[tuple[int, str], list[tuple[str, float]]] = {}
-        rows = read_csv(path, columns=("prompt", "predicted_word", "probs", "condition"), others=True)
-        for row in rows:
+        words: Offered = {}
+        for row in read_csv(path, columns=("prompt", "predicted_word", "probs", "condition"), others=True):
             if row.text("condition") not in place:
                 raise row.error(f"condition {row.text('condition')!r}", "one of the authors' other conditions")
             at = (place[row.text("condition")], row.text("prompt"))
             words.setdefault(at, []).append((row.values["predicted_word"], row.number("probs", low=0.0, high=1.0)))
-        of_wording: list[list[float]] = [[] for _ in wordings]
-        for (at_wording, _), listed in words.items():
-            of_wording[at_wording].append(negative_attitude(listed, ratings).negative)
-        if len({len(each) for each in of_wording}) != 1:
-            raise DataError(f"'{path}' has more prompts for some conditions; expected the same for all")
-        templates.append(of_wording)
-    return np.array(templates, dtype=np.float64)
+        templates.append(words)
+    outputs.known[model] = templates
+    return templates
+
+
+def held_by_the_words(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
+    """Count the prompts whose 50 words hold less than one half; the paper says that there is none (Figure 5)."""
+    printed = _printed("prompts whose top 50 words hold less than one half")["all six masked models"]
+    roster = published_roster(outputs)
+    wordings = [each for each in roster.wordings if not each.stigmatized] if roster else []
+    for model in MASKED:
+        offered = _offered(outputs, model, wordings) if roster else None
+        sums = [math.fsum(p for _, p in listed) for words in offered or () for listed in words.values()]
+        ours = float(sum(total < HALF for total in sums)) if offered else math.nan
+        of = f" of {len(sums)}" if sums else ""
+        yield Cell(name=f"{model}, prompts{of} below one half", printed=printed, ours=ours)
 
 
 def _printed(measure: str) -> dict[str, str]:
@@ -236,6 +266,12 @@ PAPER = Paper(
             about="negative attitude of masked models to the other conditions",
             under=(f"{BLANKS}/", f"{WORDINGS}/"),
             cells=attitudes,
+        ),
+        Item(
+            name="figure-5",
+            about="probability of the 50 words read, about the other conditions",
+            under=(f"{BLANKS}/", f"{WORDINGS}/"),
+            cells=held_by_the_words,
         ),
         Item(
             name="section-5.2",
