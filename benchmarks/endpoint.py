@@ -2,7 +2,7 @@
 
     python benchmarks/endpoint.py llama [--requests 48] [--slots 16] [--tokens 16] [--turns 8] [--threads 2]
     python benchmarks/endpoint.py memory [--requests 100000]
-    python benchmarks/endpoint.py costs
+    python benchmarks/endpoint.py costs [--write]
 
 `llama` starts llama.cpp's server, in a process of its own, with the weights of builtin:chat and asks it the same
 kind of questions in turns: with OpenAI's client in a loop that keeps as many calls in the air as there are slots,
@@ -12,7 +12,8 @@ over pairs of turns. It also prints how much processor time each way takes on ou
 changes.
 
 `memory` asks a server that answers at once, in a process of its own, and prints our resident memory on the way.
-`costs` prints the table of docs/endpoints.md: what each audit asks of an endpoint; it sends nothing.
+`costs` prints the tables of docs/endpoints.md, or writes them there: what each audit asks of an endpoint; it sends
+nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from clinometer.models.load import load_model
 from clinometer.store import RunFolder, StageKey
 from clinometer.types import Ask, AskedAs, Item, Message, ModelSpec, Profile
 from clinometer.workflows import AuditRequest
-from clinometer.workflows.estimate import estimate_audit
+from clinometer.workflows.estimate import StageEstimate, estimate_audit
 from clinometer.workflows.specs import describe_audit
 
 KEY = StageKey(probe="benchmark", model="m", stage="s")
@@ -102,7 +103,9 @@ def bare(model: EndpointModel, url: str, asked: Iterator[Item], *, concurrency: 
 
         began = time.perf_counter()
         await asyncio.gather(*(one(body) for body in bodies))
-        return time.perf_counter() - began
+        took = time.perf_counter() - began
+        await client.close()
+        return took
 
     return asyncio.run(ask())
 
@@ -177,19 +180,47 @@ def memory(requests: int) -> None:
         print(f"{requests:,} answers in {took:.0f} s: {requests / took:,.0f}/s")
 
 
-def costs() -> None:
-    """Print requests and tokens of every audit, way of asking and profile, as Markdown."""
-    print("| asked as | audit | profile | requests | tokens in | tokens out, at most |\n|---|---|---|---|---|---|")
-    kinds: tuple[AskedAs, ...] = ("chat", "causal")
-    profiles: tuple[Profile, ...] = ("quick", "standard", "paper")
-    for kind, profile in itertools.product(kinds, profiles):
+PROFILES: tuple[Profile, ...] = ("quick", "standard", "paper")
+KINDS: tuple[AskedAs, ...] = ("chat", "causal")
+DOCS = Path(__file__).parents[1] / "docs" / "endpoints.md"
+BEGIN, END = "<!-- costs: written by benchmarks/endpoint.py -->", "<!-- end of costs -->"
+
+
+def costs(*, write: bool) -> None:
+    """Print requests and tokens of every audit, way and profile, as Markdown; or put them into the docs."""
+    found: dict[tuple[str, str], dict[str, list[StageEstimate]]] = {}
+    for kind, profile in itertools.product(KINDS, PROFILES):
         model = ModelSpec(name="openai:m", base_url="http://127.0.0.1:9/v1", kind=kind)
         planned = describe_audit(
             [model], probes=None, profile=profile, seed=0, options={}, roles={}, where="costs"
         )
         for row in estimate_audit(AuditRequest(spec=planned.spec, folder=Path("never"))):
-            tokens = f"{row.tokens_in:,} | {row.tokens_out:,}" if row.tokens_in else "later | later"
-            print(f"| {kind} | {row.audit}, {row.stage} | {profile} | {row.requests:,} | {tokens} |")
+            found.setdefault((kind, row.audit), {}).setdefault(profile, []).append(row)
+    lines = [f"| asked as | audit | {' | '.join(PROFILES)} |", f"|---|---|{'---|' * len(PROFILES)}"]
+    for (kind, audit), by_profile in found.items():
+        cells = [_requests(by_profile.get(profile, [])) for profile in PROFILES]
+        lines.append(f"| {kind} | {audit} | {' | '.join(cells)} |")
+    heads = " | ".join(f"tokens in, {profile} | out, at most" for profile in PROFILES)
+    lines += ["", f"| asked as | audit, first stage | {heads} |", f"|---|---|{'---|' * 2 * len(PROFILES)}"]
+    for (kind, audit), by_profile in found.items():
+        rows = [by_profile[profile][0] if profile in by_profile else None for profile in PROFILES]
+        cells = [f"{row.tokens_in:,} | {row.tokens_out:,}" if row is not None else " | " for row in rows]
+        lines.append(f"| {kind} | {audit} | {' | '.join(cells)} |")
+    table = "\n".join(lines)
+    if not write:
+        print(table)
+        return
+    before, _, rest = DOCS.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    DOCS.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+
+
+def _requests(rows: list[StageEstimate]) -> str:
+    """Say how many requests the stages of an audit are, and whether some depend on answers."""
+    if not rows:
+        return ""
+    later = " and more later" if any(not row.requests for row in rows) else ""
+    return f"{sum(row.requests for row in rows):,}{later}"
 
 
 def main() -> None:
@@ -200,6 +231,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=16)
     parser.add_argument("--turns", type=int, default=8)
+    parser.add_argument("--write", action="store_true", help="costs: put the tables into docs/endpoints.md")
     parser.add_argument("--threads", type=int, default=2, help="of the server")
     given = parser.parse_args()
     if given.what == "llama":
@@ -208,7 +240,7 @@ def main() -> None:
     elif given.what == "memory":
         memory(given.requests or 100_000)
     else:
-        costs()
+        costs(write=given.write)
 
 
 if __name__ == "__main__":

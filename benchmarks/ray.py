@@ -2,13 +2,14 @@
 
     python benchmarks/ray.py [efficiency] [overhead] [memory] [--requests 400000] [--seconds 20] [--rounds 2]
 
-efficiency  a masked model on one and on two single-thread workers, in turns; requests a second from the first answer
-            to the last, so that neither Ray's start nor loading counts. 100 %: two workers are twice as fast as one.
-            The local executor with one thread, in this process, is timed for comparison.
-overhead    a model that answers at once, in batches of 16 requests: what is left is planning, sending and receiving.
+efficiency  a masked model on one and on two single-thread workers, in turns; requests a second from the first
+            answers on, so that neither Ray's start nor loading counts. 100 %: two are twice as fast as one. The
+            local executor with one thread, in this process, is timed for comparison.
+overhead    a model that answers at once, in batches of 16 requests: what is left is sending and receiving.
 memory      the driver's resident memory after a tenth of the requests and after all of them.
 
-Other programs on the machine disturb all of it: the load is printed, and the rounds are shown one by one.
+Other programs on the machine disturb all of it: the load is printed, and the rounds are shown one by one. They
+disturb least the share of time in which workers are at work: what is missing to 100 % is what Ray and driver cost.
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-sys.path[:] = [
-    place for place in sys.path if Path(place or ".").resolve() != Path(__file__).parent
-]  # not this ray
+sys.path.pop(0)  # this folder: `import ray` must not find this file
 
 from clinometer.engine import Batch, ClusterSettings, LocalExecutor
 from clinometer.engine.batching import plan_batches
@@ -63,16 +62,19 @@ def efficiency(seconds: float, rounds: int) -> None:
         try:
             model = load_model(ModelSpec(name=MODEL), device="cpu")
             executor = factory(model, spec=ModelSpec(name=MODEL), device="cpu")
-            rate, busy = _rate(executor.run(_questions(model)), seconds, warm=workers)
+            rate, busy, at_work = _rate(executor.run(_questions(model)), seconds, warm=workers, factory=factory)
         finally:
             factory.close()
         rates[workers].append(rate)
         load = os.getloadavg()[0]
-        print(f"  {workers} worker(s): {rate:8.1f} requests/s, driver busy {busy:4.0%} of a core, load {load:.1f}")
+        told = (
+            f"workers at work {at_work / workers:4.0%} of the time, driver {busy:4.0%} of a core, load {load:.1f}"
+        )
+        print(f"  {workers} worker(s): {rate:8.1f} requests/s, {told}", flush=True)
     import torch
 
     torch.set_num_threads(1)
-    local, _ = _rate(LocalExecutor(model).run(_questions(model)), seconds, warm=1)
+    local, _, _ = _rate(LocalExecutor(model).run(_questions(model)), seconds, warm=1)
     one, two = (statistics.median(rates[workers]) for workers in (1, 2))
     print(f"  local, one thread: {local:8.1f} requests/s; one worker reaches {one / local:.0%} of it")
     print(f"efficiency from 1 to 2 workers: {two / (2 * one):.0%} (medians of {rounds} rounds)")
@@ -80,20 +82,15 @@ def efficiency(seconds: float, rounds: int) -> None:
 
 def overhead() -> None:
     """Time batches that cost nothing."""
-    local, there = (
-        _empty_batches(None),
-        _empty_batches(RayExecutors(ClusterSettings(workers=1), release="benchmark")),
-    )
+    local = _empty_batches(None)
+    there = _empty_batches(RayExecutors(ClusterSettings(workers=1), release="benchmark"))
     print(f"overhead: {1e3 * (there - local):.2f} ms a batch with Ray ({1e3 * local:.2f} ms without)")
 
 
 def _empty_batches(factory: RayExecutors | None) -> float:
     model = FakeModel(answer=_at_once, name="empty")
-    executor = (
-        LocalExecutor(model)
-        if factory is None
-        else factory.carry(model, spec=ModelSpec(name="empty"), device="cpu")
-    )
+    spec = ModelSpec(name="empty")
+    executor = factory.carry(model, spec=spec, device="cpu") if factory else LocalExecutor(model)
     requests = [Fill(text=f"Number {number} is [MASK].", words=("he", "she")) for number in range(16)]
     try:
         answered = executor.run(Batch(number, requests) for number in itertools.count())
@@ -141,18 +138,24 @@ def _questions(model: object) -> Iterator[Batch]:
         yield Batch(number, [requests[place] for place in places])
 
 
-def _rate(answered: Iterable[object], seconds: float, *, warm: int) -> tuple[float, float]:
-    """Return requests a second once every worker is warm, and how busy this process was."""
-    count, began, cpu = 0, 0.0, 0.0
+def _rate(
+    answered: Iterable[object], seconds: float, *, warm: int, factory: RayExecutors | None = None
+) -> tuple[float, float, float]:
+    """Return requests a second once every worker is warm, how busy this process was, and how many workers were."""
+
+    def worked() -> float:
+        return sum(hand.worked for hand in factory.driver().hands()) if factory else 0.0
+
+    count, began, cpu, before = 0, 0.0, 0.0, 0.0
     for number, each in enumerate(answered):
         if number == 8 * warm:
-            began, cpu = time.perf_counter(), time.process_time()
+            began, cpu, before = time.perf_counter(), time.process_time(), worked()
         elif number > 8 * warm:
             count += len(each.answers)  # type: ignore[attr-defined]
             if time.perf_counter() - began > seconds:
                 break
     taken = time.perf_counter() - began
-    return count / taken, (time.process_time() - cpu) / taken
+    return count / taken, (time.process_time() - cpu) / taken, (worked() - before) / taken
 
 
 def _at_once(request: Fill) -> WordAnswer:

@@ -2,8 +2,8 @@
 
     python benchmarks/ray_faults.py [--faults 50] [--questions 20000] [--seed 0]
 
-Workers are killed with SIGKILL, whole nodes taken away, and nodes join late. The models are fakes whose answers are
-hashes, so that the right bytes are known from a run in this process.
+Workers are killed with SIGKILL, whole nodes taken away, and nodes join late. The models are fakes whose last
+digits depend on the whole batch, as those of a real model do; a run in this process says which bytes are right.
 """
 
 from __future__ import annotations

@@ -18,18 +18,17 @@ from pathlib import Path
 import clinometer
 from clinometer.engine import ClusterSettings
 from clinometer.engine.cluster.executor import RayExecutors
-from clinometer.models.fake import FakeModel
 from clinometer.probes.protocol import Stage
 from clinometer.types import Fill, Finding, Findings, FindingTable, Item
 from clinometer.workflows import Execution
-from tests.ray_answers import answer
+from tests.ray_answers import Treacherous
 
 WORDS = ("he", "she", "they")
 
 
 @dataclass(frozen=True)
 class Options:
-    questions: int = 600
+    questions: int = 240
 
 
 @dataclass(frozen=True)
@@ -75,11 +74,11 @@ class Numbers:
         return Findings(probe=self.name, tables=(table,), figures=())
 
 
-def fakes(count=2):
-    return [FakeModel(answer=answer, name=f"fake-{number}") for number in range(count)]
+def fakes(count=2, *, calm=False):
+    return [Treacherous(f"fake-{number}", calm=calm) for number in range(count)]
 
 
-def audit(folder, execution, *, questions=600, models=2):
+def audit(folder, execution, *, questions=240, models=2):
     return clinometer.audit(
         fakes(models),
         probes=[Numbers()],
@@ -121,7 +120,7 @@ def three_nodes():
             initialize_head=True,
             head_node_args={"num_cpus": 1, "_system_config": quick, "include_dashboard": False},
         )
-        nodes = [cluster.add_node(num_cpus=2, wait=False) for _ in range(2)]
+        nodes = [cluster.add_node(num_cpus=1, wait=False) for _ in range(2)]
         cluster.wait_for_nodes()
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR", namespace="tests")
         from clinometer.engine.cluster.connection import _hush
@@ -181,5 +180,5 @@ class Faults:
             self.cluster.remove_node(self.nodes.pop(self.rng.randrange(len(self.nodes))), allow_graceful=False)
             self.done.append("node")
         elif kind == "join" and len(self.nodes) < 3:
-            self.nodes.append(self.cluster.add_node(num_cpus=2, wait=False))
+            self.nodes.append(self.cluster.add_node(num_cpus=1, wait=False))
             self.done.append("join")

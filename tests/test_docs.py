@@ -60,6 +60,7 @@ SMALLER = {
     ),
     "clinometer resume runs/two-models": "",
     "clinometer verify runs/two-models": "",
+    "clinometer bundle runs/two-models": "",
     "clinometer models": "",
     "clinometer probes": "",
     "clinometer tune builtin:masked --prompt": (
@@ -83,6 +84,10 @@ SMALLER = {
     "clinometer resume runs/mine": "",
     "clinometer verify runs/mine": "",
     "clinometer report runs/mine --figures figures": "",
+    "clinometer bundle runs/mine": "",
+    "clinometer verify runs/mine.zip": "",
+    "clinometer card runs/mine --model roberta-base": "",
+    "clinometer card runs/mine --model roberta-base --write README.md": "",
     # a random model did not understand the question
     "clinometer report runs/mine --fail-on lean --json verdicts.json --markdown verdicts.md": (
         "--allow-cannot-tell"

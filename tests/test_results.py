@@ -327,5 +327,5 @@ def test_what_is_not_a_run_is_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         clinometer.open_run(tmp_path / "nowhere")
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="is not a folder"):
+    with pytest.raises(InputError, match=r"is not a bundle .* give the folder of a run"):
         clinometer.open_run(tmp_path / "file")

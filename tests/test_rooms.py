@@ -74,11 +74,11 @@ THEIRS = {
     "probes": {"numpy", "polars", "pydantic"},
     "store": {"numpy", "pyarrow", "polars", "filelock"},
     "engine": {"ray", "filelock"},
-    "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars"},
+    "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars", "huggingface_hub", "yaml"},
     "annotation": {"numpy", "polars"},
     "replication": {"numpy"},
     "train": {"torch", "transformers", "safetensors", "numpy", "tomli_w", "accelerate", "peft", "filelock"},
-    "workflows": {"polars"},
+    "workflows": {"polars", "huggingface_hub"},
     "front": set(),
     "cli": {"typer", "rich"},
 }  # fmt: skip

@@ -1,6 +1,13 @@
-"""`clinometer bundle`, and the commands that take a bundle."""
+"""`clinometer bundle`, the commands that take a bundle, and `clinometer card`."""
 
+import math
+
+import pytest
+
+from clinometer import audit
+from clinometer.models.fake import FakeModel
 from clinometer.store import RunFolder
+from clinometer.types import WordAnswer
 from tests.attacks.samples import tiny_run
 
 
@@ -27,3 +34,28 @@ def test_what_is_not_a_bundle_is_one_sentence(tmp_path, clinometer):
         assert result.code == 2
         assert result.err.count("\n") == 1
         assert "is not a bundle" in result.err
+
+
+def test_a_card_is_printed_and_written_into_a_readme(tmp_path, clinometer):
+    pytest.importorskip("huggingface_hub")
+    fake = FakeModel(answer=_even, version="1", name="mine")
+    options = {"counterexamples": {"backgrounds": 1, "draws": 100, "occupations": "winobias"}}
+    run = audit(fake, probes="counterexamples", options=options, folder=tmp_path / "run").path
+    printed = clinometer("card", run)
+    assert printed.code == 0
+    assert "model-index:" in printed.out
+    assert "clinometer/counterexamples" in printed.out
+    readme = tmp_path / "README.md"
+    readme.write_text("# Mine\n\nMy own words.\n")
+    assert clinometer("card", run, "--write", readme).out.strip() == str(readme)
+    once = readme.read_text()
+    assert "# Mine\n\nMy own words.\n" in once
+    assert clinometer("card", run, "--write", readme).code == 0
+    assert readme.read_text() == once
+    assert "no model 'yours'" in clinometer("card", run, "--model", "yours").err
+    (tmp_path / "bad.md").write_bytes(b"\xff")
+    assert clinometer("card", run, "--write", tmp_path / "bad.md").code == 2
+
+
+def _even(request):
+    return WordAnswer(words=("woman", "man"), logprobs=(math.log(0.3), math.log(0.3)))

@@ -138,3 +138,8 @@ def test_the_pytest_example_of_the_documents_runs(runs, monkeypatch, tmp_path):
                 test()
         else:
             test()
+
+
+def test_a_limit_of_an_audit_that_nobody_ran_tells_nothing(clinometer, runs, tmp_path):
+    (tmp_path / "limits.toml").write_text('[counterexamples]\n"*" = 0.1')
+    assert clinometer("compare", runs["before"], runs["same"], "--limits", "limits.toml").code == 4

@@ -13,6 +13,7 @@ from clinometer.engine import Batch, ClusterSettings
 from clinometer.engine.cluster.choosing import Demand, batches_in_a_task, choose
 from clinometer.engine.cluster.driver import Driver
 from clinometer.engine.cluster.executor import RayExecutor
+from clinometer.engine.cluster.hands import Job, Stream
 from clinometer.engine.cluster.settings import read_resources
 from clinometer.errors import ModelError, PoisonedError, SpecError, WorkerError
 from clinometer.types import Embed, ModelInfo
@@ -122,6 +123,33 @@ def test_what_a_late_worker_has_is_given_to_another_and_the_first_answer_counts(
     assert sorted(each.number for each in answered) == list(range(12))
 
 
+def test_the_second_answer_to_a_batch_is_not_counted():
+    asked = []
+
+    def slow(batch, actor):
+        if batch.number == 2:
+            asked.append(actor)
+            time.sleep(0.9)  # the first is late, and answers before the second
+
+    def plan():
+        yield from batches(4)
+        time.sleep(2.2)
+        yield Batch(4, [Embed(text="xxxxx")] * 2)
+
+    with driving(ThreadCluster(answer=slow), workers=3, patience=0.3) as driver:
+        answered = list(RayExecutor(driver, origin()).run(plan()))
+    assert len(asked) == 2, "it was given to a second worker"
+    assert sorted(each.number for each in answered) == list(range(5))
+
+
+def test_a_batch_with_which_a_worker_died_goes_alone():
+    stream = Stream(origin())
+    jobs = [Job(stream, batch) for batch in batches(4)]
+    jobs[1].tries = 1
+    stream.waiting.extend(jobs)
+    assert [[job.batch.number for job in stream.take(3)] for _ in range(3)] == [[0], [1], [2, 3]]
+
+
 def test_an_error_of_the_model_is_raised_as_it_is():
     def wrong(batch, actor):
         raise ModelError("one request of 30 tokens does not fit")
@@ -181,6 +209,23 @@ def test_several_models_are_answered_at_once_and_each_worker_stays_with_its_own(
             thread.join()
     assert found == {"a": expected(60), "b": expected(60)}
     assert [what for what, _ in cluster.log].count("load") <= 4, "no worker loads a model twice"
+
+
+def test_the_next_model_is_loaded_while_the_last_batches_of_the_present_one_run():
+    def slow_at_the_end(batch, actor):
+        time.sleep(1.0 if batch.number == 29 else 0.01)
+        cluster.say("answered", batch.number)
+
+    cluster = ThreadCluster(answer=slow_at_the_end)
+    later = [Batch(1000 + number, [Embed(text="x")]) for number in range(4)]
+    with driving(cluster, workers=2) as driver:
+        following = threading.Thread(target=lambda: list(RayExecutor(driver, origin("b")).run(later)))
+        present = RayExecutor(driver, origin("a")).run(batches(30))
+        next(present)
+        following.start()
+        list(present)
+        following.join()
+    assert cluster.log.index(("load", "b")) < cluster.log.index(("answered", 29))
 
 
 def test_workers_come_when_there_is_room():

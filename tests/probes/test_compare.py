@@ -14,6 +14,7 @@ from tests.report.samples import model_info
 
 from clinometer.probes import PROBES
 from clinometer.probes.kit.compare import Units, compare_models, matched, most_changed, places_of
+from clinometer.probes.kit.verdicts import change_state
 from clinometer.types import Finding
 
 
@@ -225,3 +226,22 @@ def test_error_rates_of_the_simulation(simulation, family):
     assert simulation.called(family, range(20), lean=0.0) <= 4  # 5 % hardly ever exceed it
     change = simulation.stated(family, lean=0.0, pilots=5)
     assert simulation.called(family, range(20), lean=0.0, change=change) >= 10  # nor do 80 % fall below
+
+
+def test_every_measure_of_a_question_is_compared_with_its_own_kind():
+    """A chat model has words and a score on a scale for the same conditions."""
+    both = [units(NOISE), replace(units(NOISE), measure="distance", asked="scale")]
+    found = list(matched("stigma", both, both))
+    assert [(each.before.measure, each.obstacle) for each in found] == [("lean", ""), ("distance", "")]
+
+
+def test_a_change_from_nothing_needs_more_than_one_from_a_lean():
+    """There the sum must be found, too."""
+    from_nothing = pair(units(NOISE), units(MORE_NOISE)).detectable
+    assert from_nothing > 1.1 * pair(units(NOISE + 1), units(MORE_NOISE + 1)).detectable
+
+
+def test_an_obstacle_decides_whatever_the_numbers_are():
+    row = Finding(labels={}, estimate=0.2, low=0.1, high=0.3, q=0.01)
+    assert change_state(row) == "worse"
+    assert change_state(row, obstacle="asked otherwise") == "cannot tell"

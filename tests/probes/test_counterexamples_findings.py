@@ -370,7 +370,10 @@ def test_words_that_are_not_one_token_are_counted_and_named():
     found = summary(FakeGender(), backgrounds=0, unknown={"mary", "ma'am", "Ma'am", "friar", "Friar"})
     (notice,) = [each for each in found.notices if "not one token" in each.text]
     assert notice.level == "info"
-    assert notice.text == "2 of 210 listed words are not one token of fake and cannot be offered: ma'am, friar."
+    assert notice.text == (
+        "2 of 210 listed words have no probability from fake, because they are not one token of it or not one "
+        "that it tells: ma'am, friar."
+    )
     rows = rows_of(found, "vocabulary")
     assert [(row.labels["gender"], row.labels["listed"], row.labels["scorable"], row.n) for row in rows] == [
         ("female", 105, 104, 105),

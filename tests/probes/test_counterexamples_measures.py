@@ -1,8 +1,10 @@
 """The two dominances together: equal weights, and error rates that hold for uneven lists."""
 
 import numpy as np
+import polars as pl
 import pytest
 
+from clinometer.probes.counterexamples.answers import _whole_list
 from clinometer.probes.counterexamples.measures import join, joint_sign_flip_p, present_intervals
 from clinometer.probes.kit import Numbers
 from clinometer.stats import sign_flip_test
@@ -91,3 +93,21 @@ def test_two_plus_ten_occupations_get_no_interval_and_no_p():
     assert few.estimate == pytest.approx(values[:2].mean(axis=0))
     assert np.isnan([few.low, few.high]).all()
     assert few.n.tolist() == [2, 2, 2]
+
+
+def test_a_listed_word_that_an_endpoint_does_not_tell_at_a_prompt_adds_nothing_there():
+    nan = float("nan")
+    logs = np.log([[0.2, 0.1, 0.3], [nan, 0.1, 0.3], [nan, nan, nan]])
+    table = pl.DataFrame(
+        {
+            "tag_kind": ["base"] * 3,
+            "tag_occupation": ["nurse", "clerk", "judge"],
+            "got_words": [["she", "her", "he"]] * 3,
+            "got_logprobs": logs.tolist(),
+        }
+    )
+    number = {"nurse": 0, "clerk": 1, "judge": 2}
+    found = _whole_list(table, number, {"she": "female", "her": "female", "he": "male"})
+    # 0.2 + 0.1; of the second only "her"; of the third nothing is known
+    assert found.female == pytest.approx([0.3, 0.1, nan], nan_ok=True)
+    assert found.male == pytest.approx([0.3, 0.3, nan], nan_ok=True)

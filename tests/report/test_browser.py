@@ -477,7 +477,7 @@ def test_a_verdict_leads_to_its_row_and_the_row_to_its_prompts(browser, tmp_path
     time.sleep(0.2)
     row = browser.find_element("css selector", "tr.pointed-at")
     assert row.is_displayed()
-    assert [cell.text for cell in row.find_elements("css selector", "td.label")] == labels
+    assert [cell.text for cell in row.find_elements("css selector", ".label")] == labels
     block = browser.execute_script("return arguments[0].closest('.table-block')", row)
     browser.execute_script("arguments[0].click()", block.find_element("css selector", ".behind a"))
     time.sleep(0.2)

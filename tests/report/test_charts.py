@@ -196,9 +196,9 @@ def test_a_single_row_of_panels_is_named_above_them():
     rows = table(row(1, word="a", side="left", model="m"), row(2, word="a", side="right", model="m"))
     both = chart(replace(BARS, row="model", column="side"), rows, colours=PAPER).spec["facet"]
     assert list(both) == ["column"]
-    assert both["column"]["title"] == "side (m)"
+    assert both["column"]["title"] == "m"  # "left" and "right" need no "side" above them
     alone = chart(replace(BARS, row="model"), rows, colours=PAPER).spec["facet"]
-    assert (list(alone), alone["column"]["title"]) == (["column"], "model")
+    assert (list(alone), alone["column"]["title"]) == (["column"], None)
     two = chart(replace(BARS, row="side", column="model"), rows, colours=PAPER).spec["facet"]
     assert set(two) == {"row", "column"}
 

@@ -106,3 +106,16 @@ def test_the_table_of_all_models_is_sorted_by_a_click(browser, tmp_path, many):
     header.click()
     assert rows()[0] == "model 6"
     assert rows()[-1] == "gated"
+
+
+@pytest.mark.browser
+def test_each_of_several_pairs_is_named(browser, tmp_path):
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    three = [stigma_run(folder / f"r{i}", f"model {i}", seed=i, lean=0.05 * i) for i in range(3)]
+    page = clinometer.compare(*three).write_page(tmp_path / "page.html")
+    resize(browser, 1400)
+    browser.get(page.as_uri())
+    named = [each.text for each in browser.find_elements("css selector", ".grid-model")]
+    assert len(named) == 2
+    assert all(f"model 0 → model {i + 1}" in each for i, each in enumerate(named))

@@ -288,6 +288,13 @@ def test_what_is_packed_is_read_back_whole(values):
     assert len(json.dumps(written, separators=(",", ":"))) <= len(json.dumps(values, separators=(",", ":")))
 
 
+def test_numbers_are_packed_by_their_bits_and_whole_ones_that_would_lose_some_are_not():
+    fractions = [i / 7 for i in range(50)]
+    for values in ([*fractions, None], [None, *fractions, *fractions, None], [2**60 + i for i in range(50)]):
+        assert values_of(json.loads(json.dumps(packed(values)))) == values
+    assert "bits" in packed([*fractions, None])
+
+
 def test_more_values_than_letters_are_told_apart():
     values = [f"word {i % 5_000}" for i in range(20_000)]
     assert values_of(packed(values)) == values

@@ -208,6 +208,26 @@ def test_a_store_that_is_not_there_is_named(monkeypatch):
         Remote("s3://shared/x").files()
 
 
+def test_a_file_that_is_replaced_while_it_is_read_is_read_again(bucket, monkeypatch):
+    remote = Remote(bucket)
+    remote.write("a", b"1")
+    tries = []
+    open_stream = remote._fs.open_input_stream
+
+    class Flaky:
+        type_name = remote._fs.type_name
+
+        def open_input_stream(self, place):
+            tries.append(place)
+            if len(tries) == 1:
+                raise OSError("Failed to flush response stream")
+            return open_stream(place)
+
+    monkeypatch.setattr(remote, "_fs", Flaky())
+    assert remote.read("a") == b"1"
+    assert len(tries) == 2
+
+
 def test_a_folder_here_has_no_address(tmp_path):
     assert address_of(tmp_path) == ""
     assert address_of("s3:/bucket/run/") == "s3://bucket/run"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import clinometer
-from clinometer.errors import InputError
+from clinometer.errors import ClinometerError, InputError
 from clinometer.store import RunFolder
 from clinometer.types import Finding, FindingTable
 from tests.compared import stigma_findings, stigma_run
@@ -154,3 +154,12 @@ def test_finding_tables_hold_what_the_page_shows(runs, tmp_path):
     page = compared.write_page(tmp_path / "new" / "page.html")
     assert page.read_text(encoding="utf-8").count("condition 1<") + 1 > 0
     assert isinstance(compared["units"].rows[0], Finding)
+
+
+def test_of_many_those_that_are_no_runs_are_left_out(tmp_path, runs):
+    (tmp_path / "empty").mkdir()
+    compared = clinometer.compare(*runs, tmp_path / "empty")
+    assert compared.pairs == (("m [quiet]", "m [loud]"),)
+    assert any(note.startswith("Left out: ") and "empty" in note for note in compared.notes)
+    with pytest.raises(ClinometerError):
+        clinometer.compare(runs[0], tmp_path / "empty")

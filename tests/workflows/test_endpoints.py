@@ -168,6 +168,20 @@ def test_an_endpoint_that_changes_within_a_run_is_reported(tmp_path):
     assert verified(run)
 
 
+def test_an_audit_that_would_rescore_says_that_it_asks_for_one_word(tmp_path):
+    class Rescoring(Digits):
+        capabilities = ("rescore", "ask")
+
+    with serve_endpoint() as endpoint:
+        options = {"digits": {"questions": 3}}
+        told, untold = (
+            clinometer.audit(spec_of(endpoint), probes=probe, options=options, folder=tmp_path / str(number))
+            for number, probe in enumerate((Rescoring(), Digits()))
+        )
+    assert "it is asked for one word" in told.findings[0].notices[-1].text
+    assert not [notice for notice in untold.findings[0].notices if "rescoring" in notice.text]
+
+
 def test_a_later_stage_that_asks_nothing_does_not_end_the_audit(tmp_path):
     with serve_endpoint() as endpoint:
         options = {"digits": {"questions": 3, "then": -1}}

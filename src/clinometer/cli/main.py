@@ -13,6 +13,7 @@ from clinometer.cli.annotate import annotate
 from clinometer.cli.arguments import SeveralSettings, SeveralValues
 from clinometer.cli.audit import audit
 from clinometer.cli.bundle import bundle
+from clinometer.cli.card import card
 from clinometer.cli.compare import compare
 from clinometer.cli.data import data
 from clinometer.cli.listings import models, probes
@@ -34,7 +35,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command(cls=SeveralSettings)(audit)
-for command in (compare, resume, verify, report, bundle, questions, replicate, models, probes):
+for command in (compare, resume, verify, report, bundle, card, questions, replicate, models, probes):
     app.command()(command)
 app.command(cls=SeveralValues)(tune)
 app.command(cls=SeveralValues)(shift)

@@ -70,6 +70,15 @@ def questions_version(probe: Probe) -> int:
     return int(getattr(probe, "questions_version", 1))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Plain sentences about an audit, true of any run of it, and its paper as BibTeX."""
+
+    how: tuple[str, ...] = ()
+    not_shown: tuple[str, ...] = ()
+    bibtex: str = ""
+
+
 class Probe(Protocol):
     """One audit. `questions` and `findings` are pure: no device, no disk, no batch, no worker.
 

@@ -10,6 +10,7 @@ LONGEST_LABEL = 240  # pixels of a name at an axis …
 LONGEST_ENTRY = 200  # … in the legend …
 _LONGEST_HEADER = 260  # … and above a panel
 _WIDE_LETTER = 8.4  # in a wide font; names are cut by it before Vega cuts off their end
+
 _NAMES = ("model", "base")  # long values of these labels differ at either end, so the middle is cut
 
 
@@ -54,13 +55,23 @@ SEQUENTIAL = ("#f3f6e8", "#c6e0c8", "#86c2bd", "#4a9bb3", "#2c6f9f", "#264478")
 def shortened(label: str, place: str) -> dict[str, Any]:
     """Return Vega settings that cut the middle out of long model names, so that Vega does not cut off their end.
 
-    `assets/charts.js` adjusts how many letters are kept.
+    `assets/charts.js` adjusts how many letters are kept, and shortens the words of other long names along an axis.
     """
     if label not in _NAMES:
         return {}
-    most, name = f"{place}_letters", "datum.label"
+    return {"labelExpr": _without_middle("datum.label", place), "labelLimit": 0}
+
+
+def two_lines() -> dict[str, Any]:
+    """Return Vega settings for the name of a panel that is two names, with a line break between them."""
+    lines = (_without_middle(f"split(datum.label, '\\n')[{line}]", "header") for line in (0, 1))
+    return {"labelExpr": f"[{', '.join(lines)}]", "labelLimit": 0}
+
+
+def _without_middle(name: str, place: str) -> str:
+    most = f"{place}_letters"
     ends = f"slice({name}, 0, floor({most} / 3)) + '…' + slice({name}, floor({most} / 3) + 1 - {most})"
-    return {"labelExpr": f"length({name}) > {most} ? {ends} : {name}", "labelLimit": 0}
+    return f"(length({name}) > {most} ? {ends} : {name})"
 
 
 def letters(panel_width: int) -> list[dict[str, Any]]:

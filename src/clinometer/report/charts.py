@@ -87,6 +87,7 @@ def chart(figure: Figure, table: FindingTable, *, colours: Colours, width: int |
         width=width,
         at_once={name: _most_at_once(name, figure, data) for name in (figure.x, figure.y)},
         crowded=_is_crowded(figure, data),
+        holes=_panels(figure, data) < _possible_panels(figure, data),
     )
     names = {name: "" if name in data.number_lines else name for name in (figure.x, figure.y)}
     return Chart(
@@ -99,7 +100,7 @@ def chart(figure: Figure, table: FindingTable, *, colours: Colours, width: int |
         drawn=len(data.rows),
         told=told_labels(figure, data),
         alt=alt_text(figure, data),
-        columns=len(data.values[figure.column]) if figure.column and data.rows else int(bool(figure.row)),
+        columns=_columns(figure, data, holes=drawing.holes),
         gutter=drawing.gutter(),
         legend_entry=drawing.legend_entry(),
     )
@@ -171,6 +172,27 @@ def _most_at_once(name: str, figure: Figure, data: PlotData) -> int:
     for row in data.rows:
         seen[tuple(row.labels[menu] for menu in figure.menus)].add(row.labels[name])
     return max((len(values) for values in seen.values()), default=0)
+
+
+def _panels(figure: Figure, data: PlotData) -> int:
+    """Return how many panels have something to draw, in rows and columns of them."""
+    if not (figure.row and figure.column):
+        return 0
+    return len({(row.labels[figure.row], row.labels[figure.column]) for row in data.rows})
+
+
+def _possible_panels(figure: Figure, data: PlotData) -> int:
+    if not (figure.row and figure.column) or not data.rows:
+        return 0
+    drawn = [{row.labels[name] for row in data.rows} for name in (figure.row, figure.column)]
+    return len(drawn[0]) * len(drawn[1])
+
+
+def _columns(figure: Figure, data: PlotData, *, holes: bool) -> int:
+    """Return how many panels are side by side; 0: a single one."""
+    if holes:
+        return _panels(figure, data)
+    return len(data.values[figure.column]) if figure.column and data.rows else int(bool(figure.row))
 
 
 def _is_crowded(figure: Figure, data: PlotData) -> bool:

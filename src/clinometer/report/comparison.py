@@ -24,7 +24,7 @@ MOST_UNITS = 40  # rows of each measure in the table of units: the page is for r
 _LEFT, _WIDTH = 2.0, 96.0  # of a drawn interval, in a picture that is 100 wide
 _FIRST: tuple[ChangeState, ...] = ("worse", "better", "no change found", "cannot tell")
 _LEANS = ("lean", "none found", "cannot tell")
-_SCRIPTS = ("rounding.js", "findings.js", "tables.js", "comparison.js")
+_SCRIPTS = ("comparison.js", "rounding.js", "findings.js", "tables.js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +102,8 @@ class _TablePart:
     table: FindingTable
     view: TableView
     file: str = ""
+    rests: tuple[Mapping[str, object], ...] = ()  # as in a report: nothing here rests on a single row,
+    terms: tuple[object, ...] = ()  # and the captions explain themselves
 
 
 def change_rows(page: ComparisonPage) -> tuple[Row, ...]:

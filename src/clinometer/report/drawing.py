@@ -21,6 +21,7 @@ from clinometer.report.chart_style import (
     config,
     letters,
     shortened,
+    two_lines,
 )
 from clinometer.report.plot_data import ESTIMATE, LabelValue, PlotData
 from clinometer.report.rounding import MISSING, label_text
@@ -73,6 +74,7 @@ class Drawing:
     width: int | None
     at_once: dict[str, int]  # how many names an axis shows at most
     crowded: bool  # several colours per name, side by side
+    holes: bool = False  # rows and columns of panels of which some would be empty
 
     def spec(self) -> dict[str, Any]:
         """Return the Vega-Lite specification, without its rows."""
@@ -80,7 +82,7 @@ class Drawing:
         facets = {
             name: channel(
                 f"{self.data.field(label)}:N",
-                title=self.name_title(label) + (f" ({self.only})" if self.only and self.name_title(label) else self.only) or None,
+                title=" ".join(filter(None, (self.name_title(label), self.only))) or None,
                 sort=self.order(label),
                 header=alt.Header(**header, **shortened(label, "header")),
             )
@@ -91,7 +93,20 @@ class Drawing:
             )
             if label
         }
-        if facets:
+        if self.holes:  # one panel after the other, and none for what was not asked
+            first, second = (self.data.field(name) for name in (self.figure.row, self.figure.column))
+            places = (self.data.order_field(name) for name in (self.figure.row, self.figure.column))
+            panel = alt.Column(
+                "panel:N",
+                title=None,
+                sort=alt.EncodingSortField(field="place", op="min", order="ascending"),
+                header=alt.Header(**two_lines()),
+            )
+            whole = whole.facet(data=alt.NamedData("rows"), column=panel).transform_calculate(
+                panel=f"datum.{first} + '\\n' + datum.{second}",
+                place="datum.{} * 1000 + datum.{}".format(*places),
+            )
+        elif facets:
             whole = whole.facet(data=alt.NamedData("rows"), **facets)
         else:
             whole.data = alt.NamedData("rows")
@@ -274,11 +289,9 @@ class Drawing:
 
     def _colour_by_estimate(self) -> alt.Color:
         low, high = self.colour_range()
-        if self.beyond_chance:
-            field, title, hues = "beyond", "beyond chance", DIVERGING
-        else:
-            field, title = ESTIMATE, self.title(ESTIMATE)
-            hues = SEQUENTIAL if self.figure.reference is None else DIVERGING
+        field, title = ("beyond", "beyond chance") if self.beyond_chance else (ESTIMATE, self.title(ESTIMATE))
+        has_middle = self.beyond_chance or self.figure.reference is not None
+        hues = DIVERGING if has_middle else SEQUENTIAL
         return alt.Color(
             f"{field}:Q",
             title=title,

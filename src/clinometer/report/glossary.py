@@ -21,31 +21,38 @@ class Term:
 class Explained:
     """The terms of one audit; each is explained once, where it comes first.
 
-    >>> terms = Explained()
-    >>> [term.name for term in terms.new_in(["I.F. and margin", "I.F. again"])]
-    ['I.F.', 'margin']
-    >>> terms.new_in(["the margin"])
+    >>> terms = Explained("counterfactual")
+    >>> [term.name for term in terms.new_in(["I.F. and W1", "I.F. again"])]
+    ['I.F.', 'W1']
+    >>> terms.new_in(["W1, again"])
     ()
     """
 
-    def __init__(self) -> None:
+    def __init__(self, audit: str) -> None:
+        self._audit = audit
         self._known: set[str] = set()
 
     def new_in(self, texts: Iterable[str]) -> tuple[Term, ...]:
         """Return the terms in these texts that were not explained before, in the order of the glossary."""
         whole = "\n".join(texts)
         found = tuple(
-            term for term, pattern in _glossary() if term.name not in self._known and pattern.search(whole)
+            term
+            for term, audits, pattern in _glossary()
+            if term.name not in self._known and (not audits or self._audit in audits) and pattern.search(whole)
         )
         self._known.update(term.name for term in found)
         return found
 
 
 @functools.cache
-def _glossary() -> tuple[tuple[Term, re.Pattern[str]], ...]:
+def _glossary() -> tuple[tuple[Term, tuple[str, ...], re.Pattern[str]], ...]:
     text = resources.files("clinometer.report").joinpath("glossary.toml").read_text(encoding="utf-8")
     return tuple(
-        (Term(name=name, says=entry["says"]), _pattern([name, *entry.get("also", ())]))
+        (
+            Term(name=entry.get("term", name), says=entry["says"]),
+            tuple(entry.get("audits", ())),
+            _pattern([entry.get("term", name), *entry.get("also", ())]),
+        )
         for name, entry in tomllib.loads(text).items()
     )
 

@@ -35,6 +35,7 @@ from clinometer.types import MASK, Figure, Findings, FindingTable, ModelInfo
 
 MOST_OPEN = 8  # figures that are open on a page; the others are behind a fold
 MOST_OF_ONE = 3  # of one audit
+NOT_TOLD = "cannot be judged"  # how every audit words what it cannot tell
 # the SHA-256 of the script that a release of vl-convert makes; one that is not here makes it anew for every report
 _KNOWN_VEGA = {"1.9.0.post1": "373b1f84072b31010f15ceb787be6b415c53936411aae267c8c2b2b6ccde46e7"}
 
@@ -105,6 +106,7 @@ class _ProbePart:
     figures: tuple[_FigurePart, ...]
     tables: tuple[_TablePart, ...]
     prompts: Mapping[str, str]  # table -> the figure under which its prompts are; "": none
+    headlines: tuple[str, ...]  # what was found before what could not be told
     terms: tuple[Term, ...]  # of the headlines
     open_figures: int = 0
 
@@ -156,7 +158,7 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
     rests: dict[str, list[Mapping[str, Any]]] = {}
     for row in (row for verdict in findings.verdicts for row in verdict.rows):
         rests.setdefault(row.table, []).append(row.labels)
-    explained = Explained()
+    explained = Explained(findings.probe)
     terms = explained.new_in(findings.headlines)
     figures_of = {figure.name: explained.new_in(_texts_of(figure)) for figure in findings.figures}
     tables = {
@@ -183,6 +185,7 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
         figures=figures,
         tables=tuple(tables.values()),
         prompts={name: with_prompts.get(name, anywhere) for name in tables},
+        headlines=tuple(sorted(findings.headlines, key=lambda line: _turn(line, findings))),
         terms=terms,
     )
 
@@ -214,6 +217,12 @@ def _figure_parts(
         if prompts and not part.same_prompts:
             shown.append(part)
         yield part
+
+
+def _turn(line: str, findings: Findings) -> int:
+    """Order headlines: what was found, what was not, what could not be told."""
+    leans = (verdict.sentence.rstrip(".") for verdict in findings.verdicts if verdict.state == "lean")
+    return 0 if any(map(line.startswith, leans)) else 2 if NOT_TOLD in line else 1
 
 
 def _tool_bibtex(page: ReportPage) -> str:

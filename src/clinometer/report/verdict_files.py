@@ -103,7 +103,6 @@ def verdicts_json(run: str, verdicts: Sequence[Verdict]) -> str:
 
 def verdicts_markdown(run: str, verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts as a Markdown table, leans first; whatever a model or user wrote stays text."""
-    ordered = sorted(verdicts, key=lambda verdict: _ORDER.index(verdict.state))
     counted = ", ".join(
         f"{number} × {state}"
         for state in _ORDER
@@ -112,14 +111,25 @@ def verdicts_markdown(run: str, verdicts: Sequence[Verdict]) -> str:
     lines = [
         f"### Clinometer: {counted or 'no verdicts'}",
         "",
+        *verdict_table(verdicts),
+        "",
+        f"Run: {_text(run)}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return the lines of a Markdown table of verdicts, leans first."""
+    ordered = sorted(verdicts, key=lambda verdict: _ORDER.index(verdict.state))
+    lines = [
         "| verdict | model | audit | effect, 95 % interval | detectable | what follows |",
         "|---|---|---|---|---|---|",
         *(_line(verdict) for verdict in ordered[:MOST_ROWS]),
     ]
     if len(ordered) > MOST_ROWS:
         lines += ["", f"{len(ordered) - MOST_ROWS} more verdicts are in the report."]
-    lines += ["", f"Run: {_text(run)}", ""]
-    return "\n".join(lines)
+    return lines
 
 
 def changes_json(name: str, verdicts: Sequence[ChangeVerdict], leans: Mapping[str, Sequence[Verdict]]) -> str:

@@ -63,8 +63,9 @@ def read_page(
     probes: Mapping[str, ProbeText],
     findings: Sequence[Findings] | None = None,
     roles: Mapping[str, Sequence[str]] | None = None,
+    evidence: bool = True,
 ) -> ReportPage:
-    """Read what the report shows from the run folder."""
+    """Read what the report shows from the run folder; without `evidence`, no records are read."""
     found = tuple(run.read_findings() if findings is None else findings)
     spec = _parsed_spec(run)
     return ReportPage(
@@ -81,7 +82,7 @@ def read_page(
         findings=found,
         spec=run.spec,
         provenance=run.provenance,
-        evidence=read_evidence(run, found),
+        evidence=read_evidence(run, found) if evidence else {},
         files={
             findings.probe: {
                 table.name: f"findings/{findings.probe}/{table.name}.csv" for table in findings.tables

@@ -18,6 +18,7 @@ from clinometer.store.inside import read_plain
 
 SPEC, PROVENANCE, MODELS, LOCK, REPORT = "spec.toml", "provenance.json", "models.json", "run.lock", "report.html"
 INPUTS = "inputs"
+COMPARISON = "comparison.html"  # of a cohort: drawn from the findings, like the report, and not sealed
 PLACES = "places.json"  # where models are on this machine: no part of the run, and not to be shared
 
 # Format 1: models.json says "beside" and has no roles; findings and keys have no versions.

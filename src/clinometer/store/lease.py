@@ -57,7 +57,7 @@ class Lease:
             rivals = sorted(name for name, said in fresh.items() if said.get("state") == "wants")
             if rivals and rivals[0] < self._name:
                 raise self._locked(fresh[rivals[0]])
-            self._say("has")
+            self._say("holds")
             self._refuse_held()  # a rival whose network stood still for that moment
         except BaseException:
             self._remote.remove(self._name)
@@ -68,9 +68,9 @@ class Lease:
     def renew(self) -> None:
         """Say that this driver is still there; raise RunLockedError if another took over meanwhile."""
         for said in self._others().values():
-            if said.get("state") == "has":
+            if said.get("state") == "holds":
                 raise self._locked(said)
-        self._say("has")
+        self._say("holds")
 
     def give_back(self) -> None:
         """Let others have it at once."""
@@ -78,7 +78,7 @@ class Lease:
 
     def _refuse_held(self) -> None:
         for said in self._others().values():
-            if said.get("state") == "has":
+            if said.get("state") == "holds":
                 raise self._locked(said)
 
     def _others(self) -> dict[str, dict[str, Any]]:

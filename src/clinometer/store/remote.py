@@ -15,9 +15,10 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import pyarrow as pa
 from pyarrow import fs
@@ -29,12 +30,15 @@ from clinometer.store.inside import plain_files, read_plain
 from clinometer.store.names import PartName
 from clinometer.store.seal import RECORDS, SEAL
 
+T = TypeVar("T")
+
 LEASES = "leases"  # the folder in the store that says who works on the run
 _SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs")
 _ADDRESS = re.compile(rf"({'|'.join(_SCHEMES)}):/+(.+)")
 _HERE_ONLY = (LOCK, PLACES)  # who works on it here, and where models are here
 _WHOLE = ("s3", "gcs", "abfs")  # stores in which a file appears when it is complete
 _LIMIT = 2**31
+_PAUSES = (0.1, 0.5)  # seconds before a file is read again
 
 
 def address_of(place: str | PurePath) -> str:
@@ -74,6 +78,11 @@ class Remote:
             with self._fs.open_input_stream(self._place(path)) as stream:
                 return bytes(stream.read())
 
+        for again in _PAUSES:  # a file that is replaced while it is read makes a store fail in odd ways
+            try:
+                return self._try(f"read {path} of", work)
+            except StoreError:
+                time.sleep(again)
         return self._try(f"read {path} of", work)
 
     def write(self, path: str, data: bytes) -> None:
@@ -108,7 +117,7 @@ class Remote:
             raise StoreError(f"{self.address} has a file {path!r} that would lead out of the run")
         return f"{self._root}/{path}"
 
-    def _try(self, what: str, work: Any) -> Any:
+    def _try(self, what: str, work: Callable[[], T]) -> T:
         try:
             return work()
         except FileNotFoundError:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from clinometer.errors import StoreError
 from clinometer.store.atomic import write_atomically
-from clinometer.store.documents import INPUTS, LOCK, PLACES, REPORT
+from clinometer.store.documents import COMPARISON, INPUTS, LOCK, PLACES, REPORT
 from clinometer.store.inside import plain_files, read_plain
 
 SEAL = "run.sha256"
@@ -66,7 +66,7 @@ def check_seal(run: Path, *, documents: Collection[str], known: Callable[[str], 
             wrong[path] = f"{run / path} is not a file of this run: {SEAL} does not list it"
     if LOCK in found and not _PROCESS.fullmatch(read_plain(run / LOCK)):
         wrong[LOCK] = f"{run / LOCK} holds something else than the number of a process; empty it"
-    ours = {*listed, *wrong, LOCK, REPORT, SEAL, PLACES}
+    ours = {*listed, *wrong, LOCK, REPORT, COMPARISON, SEAL, PLACES}
     others = tuple(path for path in found if path not in ours and not path.startswith(".tmp-"))
     return Sealed(wrong=wrong, missing=missing, others=others)
 

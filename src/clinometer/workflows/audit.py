@@ -200,7 +200,8 @@ class _Completion:
     session: dict[str, Any] | None = None
     awaited: dict[str, list[Call]] = field(default_factory=dict)
     poisoned: list[PoisonedError] = field(default_factory=list)
-    lock: Any = field(default_factory=threading.RLock)  # several stages may be asked at once
+    lock: Any = field(default_factory=threading.RLock)  # several stages may be asked at once …
+    sending: Any = field(default_factory=threading.Lock)  # … but one of those that are asked call by call
 
     def complete(self, cache_folder: Path | None) -> tuple[Findings, ...]:
         """Return what every probe concludes, in the order of the spec."""
@@ -256,8 +257,10 @@ class _Completion:
 
     def _ask_next(self, chain: _Chain, cache: AnswerCache | None, progress: Progress) -> None:
         """Ask the next stage of a chain; one that cannot be completed now stops its chain, and no other."""
+        alone = self.sending if self.pool.is_sent(chain.answering.name) else contextlib.nullcontext()
         try:
-            self._ask(chain.probe, chain.plan, chain.stages[0], cache, progress)
+            with alone:
+                self._ask(chain.probe, chain.plan, chain.stages[0], cache, progress)
         except AwaitedError as error:
             self.awaited.setdefault(chain.answering.name, []).extend(error.calls)
             chain.waits = True

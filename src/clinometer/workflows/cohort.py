@@ -8,16 +8,17 @@ from pathlib import Path
 from clinometer.engine import Progress
 from clinometer.probes.protocol import Probe
 from clinometer.store import RunFolder
-from clinometer.workflows.compare import CompareRequest, run_compare
+from clinometer.store.documents import COMPARISON
 
 COHORT = "cohort"  # in provenance.json: the run was begun as one
-PAGE = "comparison.html"  # drawn from the findings; like any page it can be made again, and is not sealed
 
 
 def compare_cohort(run: RunFolder, *, probes: Iterable[Probe], progress: Progress) -> Path | None:
     """Write the comparison of the models of a cohort into its run; None for any other run."""
     if not run.provenance.get(COHORT):
         return None
+    from clinometer.workflows.compare import CompareRequest, run_compare
+
     progress.note(f"comparing {len(run.models)} models")
     compared = run_compare(CompareRequest(sources=(run,), probes=tuple(probes)))
-    return Path(compared.write_page(run.path / PAGE))
+    return Path(compared.write_page(run.path / COMPARISON))

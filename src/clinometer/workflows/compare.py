@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from clinometer.probes.protocol import Probe
 from clinometer.results import Comparison
 from clinometer.store import RunFolder, open_any
 from clinometer.types import ChangeVerdict, Finding, Findings, FindingTable, ModelInfo, Verdict
-from clinometer.workflows.plans import conclude, other_questions, plans_of, probe_options, spec_of
+from clinometer.workflows.plans import conclude, other_questions, plans_of, probe_options, spec_of, stages_of
 
 MANY = 5  # models from which a page is a table of all, and not of pairs with the first
 IN_ONE = "::"  # RUN::MODEL names one model of a run
@@ -77,16 +78,17 @@ class Side:
 def run_compare(request: CompareRequest) -> Comparison:
     """Compare every model with the one before it; where there are many, all with each other, too."""
     given = {probe.name: probe for probe in request.probes}
-    sources = _sources(request, given)
+    sources, left_out = _sources(request, given)
     found = dict.fromkeys(name for source in sources for name in source.findings)
     known = {name: probe for name in found if (probe := _probe(name, given)) is not None}
     sides = _sides(sources)
-    many = len(sides) >= MANY and len(sources) != 2
+    tuned = len(sources) == 1 and bool(pairs_of([side.model for side in sides]))
+    many = len(sides) >= MANY and len(sources) != 2 and not tuned
     pairs = _pairs(sides, sources, base=request.base) if not many or request.base else []
     audits = {name: known[name] for name in sorted(known)}
     units = {(id(side), name): side.units(name, probe) for side in sides for name, probe in audits.items()}
     changes: list[Change] = []
-    notes = [f"{name}: this audit is not installed here." for name in found if name not in known]
+    notes = [*left_out, *(f"{name}: this audit is not installed here." for name in found if name not in known)]
     shared: list[Finding] = []
     for before, after in pairs:
         obstacles, told = _obstacles(before, after, audits)
@@ -124,24 +126,33 @@ def _probe(name: str, given: Mapping[str, Probe]) -> Probe | None:
     return given.get(name) or (get_probe(name) if name in PROBES else None)
 
 
-def _sources(request: CompareRequest, given: Mapping[str, Probe]) -> list[Source]:
+def _sources(request: CompareRequest, given: Mapping[str, Probe]) -> tuple[list[Source], list[str]]:
+    """Open what is to be compared; of many, those that cannot be are left out, and it is said why."""
     if not request.sources:
         raise InputError("nothing to compare; name two runs, or one with several models")
     found: list[Source] = []
+    left_out: list[str] = []
     for each in request.sources:
-        place, chosen = (each, "") if isinstance(each, RunFolder) else _split(each)
-        run = place if isinstance(place, RunFolder) else open_source(place)
-        models = run.models
-        if chosen:
-            models = tuple(info for info in models if info.name == chosen)
-            if not models:
-                names = [info.name for info in run.models]
-                raise InputError(f"no model {chosen!r} in {run.path}; {nearest(chosen, names)}")
-        text = str(run.path) if isinstance(each, RunFolder) else str(each)
-        found.append(
-            Source(name=run.path.name, given=text, run=run, findings=findings_of(run, given), models=models)
-        )
-    return found
+        try:
+            found.append(_source(each, given))
+        except ClinometerError as error:
+            if len(request.sources) < 3:
+                raise
+            left_out.append(f"Left out: {error}.")
+    return found, left_out
+
+
+def _source(each: str | Path | RunFolder, given: Mapping[str, Probe]) -> Source:
+    place, chosen = (each, "") if isinstance(each, RunFolder) else _split(each)
+    run = place if isinstance(place, RunFolder) else open_source(place)
+    models = run.models
+    if chosen:
+        models = tuple(info for info in models if info.name == chosen)
+        if not models:
+            names = [info.name for info in run.models]
+            raise InputError(f"no model {chosen!r} in {run.path}; {nearest(chosen, names)}")
+    text = str(run.path) if isinstance(each, RunFolder) else str(each)
+    return Source(name=run.path.name, given=text, run=run, findings=findings_of(run, given), models=models)
 
 
 def _split(given: str | Path) -> tuple[Path, str]:
@@ -165,11 +176,11 @@ def findings_of(run: RunFolder, given: Mapping[str, Probe]) -> dict[str, Finding
         if probe is None or not hasattr(probe, "compared") or other_questions(run, probe):
             continue
         lacking = any(not each.names and not each.gate for each in probe.compared(found, run.models))
-        if found.release != __version__ or lacking:
-            try:
-                stored[name] = conclude(probe, plans_of(probe, spec, run), run)
-            except ClinometerError:
-                continue  # an older run may lack what the audit reads by now: what it found is all there is
+        plans = plans_of(probe, spec, run)
+        # an older run may lack what the audit reads by now: then what it found is all there is
+        unasked = any(run.is_empty(key) for key in stages_of({name: probe}, {name: plans}))
+        if not unasked and (lacking or found.release != __version__):
+            stored[name] = conclude(probe, plans, run)
     return stored
 
 
@@ -344,11 +355,21 @@ def _similarity(sides: Sequence[Side], audits: Mapping[str, Probe]) -> list[Find
 def _standings(audit: str, units: Mapping[str, Sequence[Units]], *, seed: int) -> Iterator[Finding]:
     """Yield every model on each question of an audit that at least two were asked."""
     for question in dict.fromkeys(each.question for given in units.values() for each in given):
-        asked = {}
-        for model, given in units.items():
-            mine = [each for each in given if each.question == question]
-            if mine:
-                asked[model] = next((each for each in mine if not each.gate), mine[0])
+        of_question = {
+            model: [each for each in given if each.question == question] for model, given in units.items()
+        }
+        # a question may be measured in several ways: what most models have is shown of all
+        usual = Counter(
+            tuple(each.same.items())
+            for given in of_question.values()
+            for each in given
+            if each.names and not each.gate
+        )
+        asked = {
+            model: max(given, key=lambda each: (not each.gate, usual[tuple(each.same.items())]))
+            for model, given in of_question.items()
+            if given
+        }
         if len(asked) < 2:
             continue
         for place in places_of(audit, asked, seed=seed):

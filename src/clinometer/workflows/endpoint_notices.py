@@ -30,6 +30,12 @@ def _of_plan(probe: Probe, plan: Plan, run: RunFolder) -> Iterator[Notice]:
     if not plan.model.told:  # only an endpoint says who it is
         return
     name = plan.model.name
+    if "rescore" in probe.capabilities and "rescore" not in plan.model.capabilities:
+        yield Notice(
+            level="info",
+            text=f"{name}: it scores no prompts, so blanks are not filled by rescoring; it is asked for one "
+            "word, as an answer or as the next word",
+        )
     for stage in probe.stages(plan):
         key = StageKey(probe=probe.name, model=name, stage=stage.name)
         # a later stage may have nothing to ask; where records are missing, the audit itself says so

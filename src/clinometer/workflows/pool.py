@@ -32,7 +32,9 @@ from clinometer.models.endpoint.sending import CONCURRENCY, Free, Pace, Patience
 from clinometer.models.endpoint.written import question_id, save_questions
 from clinometer.models.load import Providers, check_model, identity_of, inspect_model, load_model, weight_bytes
 from clinometer.models.protocols import Call, CanSend, Model
-from clinometer.models.providers.answers import AnswersModel
+from clinometer.models.providers.answers import AnswerFiles, AnswersModel
+from clinometer.models.providers.gguf import GgufFiles
+from clinometer.models.providers.openai import OpenAIEndpoints
 from clinometer.models.providers.protocol import GivenModels
 from clinometer.store import RunFolder
 from clinometer.types import AuditSpec, ModelInfo
@@ -212,6 +214,10 @@ class ModelPool:
         made = self.elsewhere.carry if spec.name in self._given else self.elsewhere
         return made(model, spec=spec, device=device)
 
+    def is_sent(self, label: str) -> bool:
+        """Tell whether a model is asked call by call: its connections belong to one thread at a time."""
+        return isinstance(self._providers.of(self._specs[label].name), (OpenAIEndpoints, GgufFiles, AnswerFiles))
+
     def keep_threads(self, threads: object) -> None:
         """Compute with as many threads as a run was begun with: their number moves the last bits on a CPU."""
         if isinstance(threads, int) and threads > 0:
@@ -245,12 +251,14 @@ class ModelPool:
         return self._opened(label)
 
     def _opened(self, label: str) -> Model:
+        spec = self._specs[label]
         if self.elsewhere is not None:  # the weights stay where they are
-            return inspect_model(self._specs[label], device="cpu", providers=self._providers)
-        with self._bounded():
-            model = load_model(self._specs[label], device=self._execution.device, providers=self._providers)
-        if self._threads and self._execution.device in ("auto", "cpu"):
-            use_threads(self._threads)
+            model = inspect_model(spec, device="cpu", providers=self._providers)
+        else:
+            with self._bounded():
+                model = load_model(spec, device=self._execution.device, providers=self._providers)
+            if self._threads and self._execution.device in ("auto", "cpu"):
+                use_threads(self._threads)
         if isinstance(model, AnswersModel):
             model.accepts_missing = self._execution.accept_missing
         if isinstance(model, EndpointModel) and label not in self._explored:

@@ -8,12 +8,12 @@ from pathlib import Path
 from clinometer.errors import StoreError
 from clinometer.probes import PROBES
 from clinometer.probes.protocol import Probe
-from clinometer.probes.reading import reading_of
 from clinometer.report import ProbeText, ReportPage, page_bytes, read_page, write_page
 from clinometer.spec import parse_spec
 from clinometer.store import RunFolder
 from clinometer.types import Findings
 from clinometer.workflows.plans import players_of, spec_of
+from clinometer.workflows.reading import reading_of
 
 
 def report_run(

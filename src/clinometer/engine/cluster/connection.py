@@ -57,6 +57,7 @@ class RayCluster:
             name: value * max(1, settings.workers) for name, value in settings.actor_options()["resources"].items()
         }
         return {
+            "address": "local",  # else Ray joins whatever cluster it finds on this machine
             "num_cpus": max(1, round(wanted)) if settings.workers else None,
             "resources": own or None,
             "include_dashboard": False,

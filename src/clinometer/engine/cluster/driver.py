@@ -259,6 +259,7 @@ class Driver:
             job.stream.out.put(answered)
         if task.jobs:
             task.jobs[0].stream.learn(result.seconds, len(task.jobs))
+        hand.worked += result.seconds
         hand.past.append((now, sum(len(job.batch.requests) for job in task.jobs)))
 
     def _refused(self, hand: Hand, task: Task, error: BaseException) -> None:

@@ -14,7 +14,7 @@ from clinometer.engine.cluster.settings import ClusterSettings
 from clinometer.engine.cluster.view import worker_lines
 from clinometer.engine.cluster.worker import Origin
 from clinometer.engine.executor import Answered, Batch, Executor
-from clinometer.errors import PoisonedError, SpecError
+from clinometer.errors import PoisonedError, SpecError, WorkerError
 from clinometer.models.load import files_of
 from clinometer.models.protocols import Model
 from clinometer.plain import visible
@@ -35,6 +35,7 @@ class RayExecutors:
         self._cluster: Any = None
         self._driver: Driver | None = None
         self._lock = threading.Lock()
+        self._closed = False
         self._kept: Mapping[str, Any] = {}
 
     def __call__(self, model: Model, *, spec: ModelSpec, device: str) -> Executor:
@@ -76,6 +77,8 @@ class RayExecutors:
     def driver(self) -> Driver:
         """Return the driver; the cluster is opened when it is first asked for."""
         with self._lock:
+            if self._closed:  # a stage that was being planned when the run was stopped
+                raise WorkerError("the cluster was closed")
             if self._driver is None:
                 from clinometer.engine.cluster.connection import RayCluster
 
@@ -95,7 +98,7 @@ class RayExecutors:
     @property
     def at_once(self) -> int:
         """How many stages are asked side by side, so that no worker waits for the last batches of one."""
-        return 2 + (self.settings.workers or 2)
+        return min(32, 2 + (self.settings.workers or 6))
 
     def keep_threads(self, threads: int) -> None:
         """Compute with as many threads as the run began with, unless the user says otherwise."""
@@ -120,10 +123,12 @@ class RayExecutors:
 
     def close(self) -> None:
         """End the workers, and the cluster if it was started here."""
-        if self._driver is not None:
-            self._driver.close()
+        with self._lock:
+            self._closed = True
+            driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.close()
             self._cluster.close()
-            self._driver = None
 
 
 @final

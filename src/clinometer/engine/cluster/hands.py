@@ -101,6 +101,7 @@ class Hand:
     tasks: deque[Task] = field(default_factory=deque)  # in the order in which it does them
     session: dict[str, Any] = field(default_factory=dict)
     past: deque[tuple[float, int]] = field(default_factory=deque)  # when how many requests were answered
+    worked: float = 0.0  # seconds that it spent on answers
     label: str = ""  # of what it works on
 
     def add(self, task: Task) -> None:

@@ -16,7 +16,7 @@ def worker_lines(hands: Iterable[Hand]) -> list[str]:
 
 def _line(hand: Hand, now: float) -> str:
     if hand.arrived is None:
-        return f"worker {hand.number}: waiting for room in the cluster"
+        return f"worker {hand.number}: starting, or waiting for room in the cluster"
     at_work = hand.tasks[0].kind if hand.tasks else ""
     doing = {"load": "loading a model", "answer": hand.label, "hello": "starting"}.get(at_work, "idle")
     rate = hand.rate(now)

@@ -63,10 +63,12 @@ def load_with(
     return Loaded(info=info, model=model, tokenizer=tokenizer)
 
 
-def _placed(device: torch.device, *, quantised: bool) -> dict[str, Any]:
+def _placed(device: torch.device, *, quantised: bool, spread: bool) -> dict[str, Any]:
     """Say where weights are put as they are read; elsewhere they are moved afterwards."""
     if device.type == "meta":
         return {"device_map": "meta"}
+    if spread:
+        return {"device_map": "auto"}
     return {"device_map": {"": device}} if quantised else {}
 
 
@@ -91,7 +93,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
                 use_safetensors=True,
                 ignore_mismatched_sizes=True,  # they are in the report, by name
                 output_loading_info=True,
-                **_placed(device, quantised=quantised),
+                **_placed(device, quantised=quantised, spread=source.spread),
             )
     except (MemoryError, ModelError):
         raise
@@ -115,7 +117,7 @@ def load_weights(auto_class: Any, source: ModelSource, spec: ModelSpec, device: 
         )
     if source.adapter is not None:
         model = merge_adapter(model, source.adapter, source.name)
-    return model.eval() if quantised else model.to(device).eval()
+    return model.eval() if quantised or source.spread else model.to(device).eval()
 
 
 def load_tokenizer(folder: Path, *, trust_remote_code: bool) -> Any:
@@ -175,7 +177,10 @@ def torch_dtype(dtype: Dtype, device: torch.device) -> torch.dtype:
 
 
 def pick_device(device: str) -> torch.device:
-    """Return the device of that name; "auto" is the first GPU where there is one, else the CPU."""
+    """Return the device of that name; "auto" is the first GPU where there is one, else the CPU.
+
+    "gpus" is all GPUs that this process sees; the first of them reads the questions.
+    """
     available = ["cpu"]
     if torch.cuda.is_available():
         available += ["cuda", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
@@ -183,7 +188,7 @@ def pick_device(device: str) -> torch.device:
         available.append("mps")
     if device == "auto":
         return torch.device("cuda" if "cuda" in available else "cpu")
-    if device == "gpu":
+    if device in ("gpu", "gpus"):
         if available == ["cpu"]:
             raise ModelError("torch finds no GPU on this machine; leave --device out, or give --device cpu")
         device = available[1]

@@ -38,6 +38,7 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "huggingface_
 
 # What is fetched from the hub. Pickled weights are never fetched; Python files only with the user's permission.
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.codes", "*.tiktoken", "*.jinja"]
+SEVERAL = "gpus"  # the device of a model that is too large for one GPU
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -134,7 +135,8 @@ class BuiltInModels:
 
         where = pick_device(device)  # before the model is converted, which takes half a minute
         if not model.over:
-            return _open_with_adapter(resolve(spec), spec, where, weights=weights)
+            source = replace(resolve(spec), spread=device == SEVERAL)
+            return _open_with_adapter(source, spec, where, weights=weights)
         from clinometer.models.local.sentiment import SentimentModel
 
         return SentimentModel.open(spec, where if weights else _nowhere())
@@ -187,7 +189,7 @@ class FolderOrHub:
         return _weight_bytes(resolve(spec).folder)
 
     def _open(self, spec: ModelSpec, device: str, *, weights: bool) -> Model:
-        source = resolve(spec)
+        source = replace(resolve(spec), spread=device == SEVERAL)
         from clinometer.models.local.loading import pick_device
 
         return _open_with_adapter(source, spec, pick_device(device), weights=weights)
@@ -203,6 +205,7 @@ class ModelSource:
     adapter: Path | None = None  # the folder of a LoRA adapter that is merged into it
     kind: AskedAs = ""  # how it is asked unless the spec says otherwise; "": its chat template decides
     own_code: bool = False  # whether code that the model brings may run
+    spread: bool = False  # whether its layers are put on all GPUs that this process sees
 
     @property
     def tokenizer_folder(self) -> Path:

@@ -16,6 +16,7 @@ from clinometer.errors import ModelError, RequestError, reason
 from clinometer.models.builtin import absent_packages
 from clinometer.models.endpoint.asking import prompt_of
 from clinometer.models.endpoint.words import next_word
+from clinometer.models.providers.local import SEVERAL
 from clinometer.types import (
     LogLikelihood,
     LogLikelihoodAnswer,
@@ -64,6 +65,8 @@ class VllmModels:
         import vllm
 
         name = spec.name.removeprefix(PREFIX)
+        # a worker of a cluster sees the GPUs that it was given, and no others
+        parallel = {"tensor_parallel_size": _visible_gpus()} if device == SEVERAL else {}
         try:
             engine = vllm.LLM(
                 model=name,
@@ -71,10 +74,26 @@ class VllmModels:
                 trust_remote_code=spec.trust_remote_code,
                 max_logprobs=TOP,
                 seed=0,
+                **parallel,
             )
         except Exception as error:  # no GPU, no such model, no memory: vLLM raises anything
             raise ModelError(f"vLLM cannot load {name!r}: {reason(error)}") from error
         return VllmModel(spec, engine, vllm.SamplingParams, version=importlib.metadata.version("vllm"))
+
+    def inspect(self, spec: ModelSpec, *, device: str) -> VllmModel:
+        """Return the model without its engine, to describe itself where there is no GPU."""
+        self.check(spec)
+        return VllmModel(spec, None, None, version=importlib.metadata.version("vllm"))
+
+    def weight_bytes(self, spec: ModelSpec) -> int:
+        """Return 0: vLLM does not say before it loads a model."""
+        return 0
+
+
+def _visible_gpus() -> int:
+    import torch
+
+    return int(torch.cuda.device_count())
 
 
 @final

@@ -165,7 +165,10 @@ def read_answers(plan: Plan, records: Records, verbalizer: Verbalizer) -> Answer
 
 
 def _whole_list(table: pl.DataFrame, number: Mapping[str, int], verbalizer: Verbalizer) -> WholeList:
-    """Return the probability of each gender's listed words; a word that is not one token has none."""
+    """Return the probability of each gender's listed words; a word that is not one token has none.
+
+    Nor has one that is not among the tokens that an endpoint tells at a prompt: it adds nothing there.
+    """
     if "tag_kind" not in table.columns:  # before the list was asked at every prompt, it was asked at one
         nothing = np.zeros(0)
         return WholeList(
@@ -181,7 +184,11 @@ def _whole_list(table: pl.DataFrame, number: Mapping[str, int], verbalizer: Verb
     ]
     counted = ~np.isnan(logprobs).all(axis=0) & ~np.array(again)
     genders = np.array([CODES[verbalizer[word.lower()]] for word in words])
-    masses = [np.exp(logprobs[:, counted & (genders == code)]).sum(axis=1) for code in (FEMALE, MALE)]
+    scored = ~np.isnan(logprobs).all(axis=1)
+    chances = np.exp(np.where(np.isnan(logprobs), -np.inf, logprobs))
+    masses = [
+        np.where(scored, chances[:, counted & (genders == code)].sum(axis=1), np.nan) for code in (FEMALE, MALE)
+    ]
     return WholeList(
         kind=table["tag_kind"].to_numpy().astype(np.str_),
         occupation=np.array([number[name] for name in table["tag_occupation"]], dtype=np.int64),

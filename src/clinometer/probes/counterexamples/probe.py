@@ -131,15 +131,17 @@ class Counterexamples:
         """Yield the occupations of each model, by what its conclusions rest on, then over the whole list."""
         rows = {table.name: table.rows for table in findings.tables}
         infos = {model.name: model for model in models}
-        for asking in rows.get("asking", ()):
-            name, view = str(asking.labels["model"]), str(asking.labels["asked"])
+        # the largest k comes last
+        tops = {str(row.labels["model"]): f"top {row.labels['k']}" for row in rows.get("occupations", ())}
+        views = {str(row.labels["model"]): str(row.labels["asked"]) for row in rows.get("asking", ())}
+        for name, view in (views or dict.fromkeys(tops, "")).items():  # old runs do not say how they asked
             model = infos.get(name) or infos.get(name.removesuffix(" (blank)"))
             if model is None:
                 continue
             of_words = FILL if "fill" in model.capabilities else NEXT_WORD
             way = {RESCORED: BY_RESCORING, FIRST_WORD: ANSWER, SAID: DRAWN_ANSWERS}.get(view, of_words)
             rests = [row.labels["counted"] for row in rows.get("conclusions", ()) if row.labels["model"] == name]
-            counted = dict.fromkeys([*map(str, rests[:1]), WHOLE])
+            counted = dict.fromkeys([*map(str, rests[:1]), WHOLE, *([tops[name]] if name in tops else [])])
             for question, of in product(_COMPARED, counted):
                 cells = _cells(rows, name, question, of)
                 yield Units(

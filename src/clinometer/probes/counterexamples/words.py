@@ -321,8 +321,9 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
         yield Notice(
             level="warning" if serious else "info",
             text=(
-                f"{len(lost)} of {sum(len(each.words) for each in answers.listed)} listed words are not one token "
-                f"of {answers.model} and cannot be offered: {', '.join(lost)}."
+                f"{len(lost)} of {sum(len(each.words) for each in answers.listed)} listed words have no "
+                f"probability from {answers.model}, because they are not one token of it or not one that it "
+                f"tells: {', '.join(lost)}."
             ),
         )
     at_base = (measures.mass.female + measures.mass.male)[answers.base]

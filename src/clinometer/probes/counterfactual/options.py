@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,6 +11,7 @@ from clinometer.data import ATTRIBUTES
 from clinometer.data.attributes import SENSITIVE_LISTS
 from clinometer.errors import SpecError, nearest
 from clinometer.probes.kit import audits as kit
+from clinometer.probes.protocol import Plan
 
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ShareAboveZero = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
@@ -69,3 +70,11 @@ class Options:
 
 def _wrong(option: str, value: object, hint: str) -> SpecError:
     return kit.wrong_option("counterfactual", option, value, hint)
+
+
+def fitted(plan: Plan) -> Plan:
+    """Return the plan with the number of continuations that a model of its kind is asked for."""
+    options: Options = plan.options
+    if "sample" in plan.model.capabilities or "ask" not in plan.model.capabilities or not options.chat_samples:
+        return plan
+    return replace(plan, options=replace(options, samples=max(2, min(options.samples, options.chat_samples))))

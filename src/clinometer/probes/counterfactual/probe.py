@@ -22,13 +22,12 @@ from clinometer.probes.counterfactual.measures import (
     measure_all,
     measure_scores,
 )
-from clinometer.probes.counterfactual.options import Options
+from clinometer.probes.counterfactual.options import Options, fitted
 from clinometer.probes.counterfactual.questions import (
     SAMPLES,
     SCORED,
     asked_attributes,
     check_files,
-    fitted,
     questions,
     stages,
     ways_of,

@@ -193,14 +193,6 @@ def asks_perplexity(plan: Plan) -> bool:
     return bool(plan.options.text_file) and "log_likelihood" in plan.model.capabilities
 
 
-def fitted(plan: Plan) -> Plan:
-    """Return the plan with the number of continuations that a model of its kind is asked for."""
-    options: Options = plan.options
-    if "sample" in plan.model.capabilities or "ask" not in plan.model.capabilities or not options.chat_samples:
-        return plan
-    return replace(plan, options=replace(options, samples=max(2, min(options.samples, options.chat_samples))))
-
-
 def stages(plan: Plan) -> tuple[Stage, ...]:
     """Return the stages of one model: generate, score, compare, and read the held-out text if there is one."""
     options: Options = plan.options

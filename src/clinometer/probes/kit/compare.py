@@ -213,15 +213,19 @@ def _asked_alike(match: Matched) -> bool:
 
 def _of_whole(before: Finding, after: Finding, *, n: int) -> PairedLeans:
     """Compare two numbers that have intervals of their own: texts that two models wrote are drawn apart."""
-    sides = [
-        Sure(estimate=np.array([x.estimate]), low=np.array([x.low]), high=np.array([x.high]), p=np.array([x.p]))
-        for x in (before, after)
-    ]
+    sides = [_sure([before]), _sure([after])]
     change = independent_change(*sides)
     return PairedLeans(
         before=sides[0].estimate, after=sides[1].estimate, change=change, both=change, distance=change,
         n=np.array([n]),
     )  # fmt: skip
+
+
+def _sure(rows: Sequence[Finding]) -> Sure:
+    estimate, low, high, p = (
+        np.array([getattr(x, name) for x in rows]) for name in ("estimate", "low", "high", "p")
+    )
+    return Sure(estimate=estimate, low=low, high=high, p=p)
 
 
 def _nothing() -> PairedLeans:
@@ -241,7 +245,9 @@ def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
     if match.before.form == "share":
         counted = np.array([part in match.before.weights for part in match.parts])
         first, second = (side[counted] > 0.5 for side in (match.first, match.second))
-        exchanged = 2 * min(int((first & ~second).sum()), int((second & ~first).sum()))
+        lost, gained = int((first & ~second).sum()), int((second & ~first).sum())
+        unsure = found.distance.low[0] <= 0 <= found.distance.high[0]
+        exchanged = lost + gained if unsure else 2 * min(lost, gained)  # what is no change of the share
         return detectable_change(exchanged, items=int(found.n[0]), tests=tests)
     sizes = [match.parts.count(part) for part in match.before.weights]
     units = len(set(match.clusters)) if match.clusters else min(sizes, default=0)
@@ -421,12 +427,12 @@ def places_of(audit: str, asked: Mapping[str, Units], *, seed: int = 0) -> list[
     judged = {model: each for model, each in asked.items() if not each.gate and each.names}
     sets: list[dict[str, Units]] = []
     for model, each in judged.items():
-        for known in sets:
-            if not _match(audit, next(iter(known.values())), each).obstacle:
-                known[model] = each
-                break
-        else:
+        fitting = (known for known in sets if not _match(audit, next(iter(known.values())), each).obstacle)
+        known = next(fitting, None)
+        if known is None:
             sets.append({model: each})
+        else:
+            known[model] = each
     places: list[Place] = []
     for number, known in enumerate(sets):
         for place in _placed(known, seed=seed):
@@ -442,13 +448,8 @@ def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
     form, weights = given[0].form, list(given[0].weights.values())
     if form == "measured":
         rows = [each.whole or Finding(labels={}, estimate=math.nan) for each in given]
-        leans = Sure(
-            **{name: np.array([getattr(row, name) for row in rows]) for name in ("estimate", "low", "high", "p")}
-        )
-        sides = [
-            Sure(estimate=leans.estimate[at], low=leans.low[at], high=leans.high[at], p=leans.p[at])
-            for at in (one, other)
-        ]
+        leans = _sure(rows)
+        sides = [_sure([rows[i] for i in at]) for at in (one, other)]
         found = independent_change(*sides) if pairs else leans
     else:
         values, parts = _together(given)

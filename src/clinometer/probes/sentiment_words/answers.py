@@ -148,7 +148,7 @@ def _with_untold(logprobs: Floats, words: ModelWords) -> Floats:
     nothing stays unknown.
     """
     tested = np.array([word not in words.label_words for word in words.asked])
-    answered = ~np.isnan(logprobs).all(axis=1)
+    answered: Bools = np.asarray(~np.isnan(logprobs).all(axis=1))
     untold: Floats = np.where(np.isnan(logprobs) & tested & answered[:, None], -math.inf, logprobs)
     return untold
 

@@ -91,6 +91,29 @@
     }
   }
 
+  // Long names down a chart often begin alike, and Vega would cut off their ends: their words are cut instead.
+  function abbreviated(names, letters) {
+    const cut = (keep) => (word) => (word.length > keep ? `${word.slice(0, keep)}.` : word);
+    const most = Math.min(letters, Math.max(...names.flatMap((name) => name.split(" ").map((word) => word.length))));
+    for (let keep = most; keep > 0; keep -= 1) {
+      const shorts = names.map((name) => (name.length <= letters ? name : name.split(" ").map(cut(keep)).join(" ")));
+      if (shorts.every((short) => short.length <= letters)) return new Set(shorts).size === names.length ? shorts : null;
+    }
+    return null;
+  }
+
+  function fitWords(spec, panel, { down }, rows) {
+    const names = down < 0 ? [] : [...new Set(rows.map((row) => row[`c${down}`]))];
+    const letters = Math.floor(spec.config.axis.labelLimit / LETTER);
+    const axes = panel.layer.map(({ encoding }) => encoding.y?.axis).filter((axis) => axis && !axis.labelExpr);
+    if (!axes.length || names.every((name) => name.length <= letters)) return;
+    const shorts = abbreviated(names, letters);
+    if (!shorts) return;
+    // names are values, never part of an expression
+    spec.params.push({ name: "long_names", value: names }, { name: "short_names", value: shorts });
+    for (const axis of axes) axis.labelExpr = "short_names[indexof(long_names, datum.label)]";
+  }
+
   // The middle is cut out of long model names before Vega cuts off their end.
   function fitNames(spec) {
     const { axis, legend, header } = spec.config;
@@ -104,7 +127,7 @@
 
   function fit(chart, rows, width) {
     const { spec, columns, gutter, legend_entry: entry } = chart;
-    const limit = Math.max(80, Math.round(width * 0.3));
+    const limit = Math.max(80, Math.round(width * (width < 500 ? 0.4 : 0.3))); // a phone has little room for both
     spec.config.axis.labelLimit = Math.min(spec.config.axis.labelLimit, limit);
     spec.config.legend.labelLimit = Math.min(spec.config.legend.labelLimit, width / 2);
     spec.config.legend.titleLimit = Math.min(spec.config.legend.titleLimit, width - Math.min(gutter, limit) - 20);
@@ -114,6 +137,7 @@
       fitCells(spec, chart, width - Math.min(gutter, limit), rows);
       fitRuler(spec, width - Math.min(gutter, limit));
       fitNames(spec);
+      fitWords(spec, spec, chart, rows);
       return;
     }
     const left = Math.min(gutter, limit) + (spec.facet.row ? 40 : 20); // labels and titles beside the first panel
@@ -127,6 +151,7 @@
     fitCells(spec.spec, chart, spec.spec.width, rows);
     fitRuler(spec.spec, spec.spec.width);
     fitNames(spec);
+    fitWords(spec, spec.spec, chart, rows);
   }
 
   function menu(element, title, options, opens = 0) {
@@ -226,7 +251,6 @@
     plot.textContent = rows.length ? "" : "nothing to draw for this choice";
     plot.classList.toggle("empty", plot.textContent !== "");
     if (plot.textContent) return;
-    tell(element, chart, all);
     if (rows.length < all.length) keepAxis(chart.columns ? chart.spec.spec : chart.spec, all);
     fit(chart, rows, element.clientWidth);
     const view = await vegaEmbed(plot, chart.spec, {
@@ -238,6 +262,7 @@
       tooltip: showTip(chart.labels),
     });
     views.set(element, view);
+    tell(element, chart, all);
   }
 
   // What the chart shows, for readers who do not see it; alt_text.py writes the same before the script runs.
@@ -258,7 +283,9 @@
       (label) => `${label.firstChild.textContent} ${label.querySelector("select").selectedOptions[0].text}`,
     );
     const title = chart.spec.description + (chosen.length ? ` (${chosen.join(", ")})` : "");
-    element.querySelector(".plot").setAttribute("aria-label", `${title}. ${described(chart, rows)}`);
+    const plot = element.querySelector(".plot");
+    plot.setAttribute("role", "img"); // Vega writes its own role and the bare title there
+    plot.setAttribute("aria-label", `${title}. ${described(chart, rows)}`);
   }
 
   // A chart that is higher than its box must say so; nothing else shows that there is more.

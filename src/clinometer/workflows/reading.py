@@ -1,25 +1,15 @@
 """What the reader of a report needs beside the numbers of an audit: how to read them, and what they do not show.
 
-Ours is in `reading.toml`. An audit of another package may have a `reading` of its own.
+Ours is in `probes/reading.toml`. An audit of another package may have a `reading` of its own.
 """
 
 from __future__ import annotations
 
 import functools
 import tomllib
-from dataclasses import dataclass
 from importlib import resources
 
-from clinometer.probes.protocol import Probe
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """Plain sentences about an audit, true of any run of it, and its paper as BibTeX."""
-
-    how: tuple[str, ...] = ()
-    not_shown: tuple[str, ...] = ()
-    bibtex: str = ""
+from clinometer.probes.protocol import Probe, Reading
 
 
 def reading_of(probe: Probe) -> Reading:
