@@ -37,9 +37,10 @@ OTHERS = ("rich", "slim")
 SENTENCES = ("They are people who are {}.", "These are people who are {}.", "We are people who are {}.")
 
 
-def conditions(folder: Path) -> None:
-    """Two stigmatized conditions and two others, one wording each."""
-    rows = "".join(f"Be,none,{name},Other,{name.title()},Be,Other\n" for name in STIGMATIZED)
+def conditions(folder: Path, *, more: dict[str, str] | None = None) -> None:
+    """Two stigmatized conditions and two others, one wording each; `more` has other wordings of a condition."""
+    names = {name: name.title() for name in STIGMATIZED} | (more or {})
+    rows = "".join(f"Be,none,{name},Other,{condition},Be,Other\n" for name, condition in names.items())
     header = (
         "Verb/Be_singular,Condition_plural,Condition,Category ,Pachankis_condition,Verb/Be_plural,Final_Category"
     )
@@ -54,7 +55,7 @@ def conditions(folder: Path) -> None:
 def outcomes(folder: Path, model: str, labels: dict[str, tuple[str, str]]) -> None:
     """Write a classifier's two outcomes for each condition; "We are …" is always negative, and must not count."""
     header = ",prompts,sentiment,sentiment_score,condition,pachankis_conditions,category\n"
-    for side, names in (("stigma", STIGMATIZED), ("nonstigma", OTHERS)):
+    for side, names in (("stigma", [name for name in labels if name not in OTHERS]), ("nonstigma", OTHERS)):
         rows = [
             f"{number},{sentence.format(name)},{label},0.9,{name},x,Other\n"
             for name in names

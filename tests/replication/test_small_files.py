@@ -159,6 +159,37 @@ def test_the_fourth_classifier_follows_from_the_sums(tmp_path):
     assert [cell.found for cell in counted.values()] == [False] * 4 + [True] * 4
 
 
+def test_sums_count_each_wording_once(tmp_path):
+    """Of the fourth classifier both sentences about the homeless are negative, and two of four about the sick."""
+    conditions(tmp_path, more={"ill": "Sick"})
+    calm = dict.fromkeys(("homeless", "sick", "ill", "rich", "slim"), ("POS", "POS"))
+    for model in list(CLASSIFIERS)[:3]:
+        outcomes(tmp_path, model, calm)
+    sums = "Homeless,0.25\nSick,0.125\nRich,0\nSlim,0\n"  # 2 of 8, 2 of 16
+    write(tmp_path, AGGREGATE, f"Condition,Negative_Sentiment_Percentage\n{sums}")
+    derived = cells(stigma.differences, tmp_path)["SiEBERT, difference, by the authors' sums"]
+    assert derived.ours == pytest.approx(4 / 6)
+
+
+def test_nearly_all_is_not_only(tmp_path):
+    conditions(tmp_path)
+    rows = "Homeless,0.9375\nSick,0.5\nRich,0\nSlim,1\n"
+    write(tmp_path, AGGREGATE, f"Condition,Negative_Sentiment_Percentage\n{rows}")
+    counted = cells(stigma.conditions_found_negative, tmp_path)
+    assert [cell.ours for cell in counted.values() if cell.found] == [0, 1, 1, 1]  # one half is not more than half
+    write(tmp_path, AGGREGATE, "Condition,Negative_Sentiment_Percentage\nHomeless,1\n")
+    with pytest.raises(DataError, match="no row for 'Sick'"):
+        clinometer.replicate("stigma", item="section-5.2", folder=tmp_path)
+
+
+def test_each_item_lists_its_own_missing_files(tmp_path):
+    conditions(tmp_path)
+    for item in clinometer.replicate("stigma", folder=tmp_path).items:
+        place = {"section-5.1": stigma.BLANKS, "figure-5": stigma.BLANKS}.get(item.name, "Sentiment")
+        assert item.missing
+        assert all(place in name for name in item.missing), item
+
+
 def test_attitudes_by_hand(tmp_path):
     conditions(tmp_path)
     rated = write(tmp_path, "ratings.csv", "word,label\nbad,NEG\ngood,POS\n")
