@@ -60,6 +60,10 @@ def test_what_is_not_there_is_listed_and_no_error(clinometer, tmp_path):
             "no folder 'nowhere'; give the folder with a copy of https://github.com/Mooniem",
         ),
         (("stigma", "--folder", "."), "has no file of https://github.com/Mooniem"),
+        (
+            ("stigma", "--folder", ".", "--nrc", "none.txt"),
+            "no file 'none.txt'; give the path of the data set 'nrc'",
+        ),
     ],
 )
 def test_one_sentence_and_exit_2(clinometer, arguments, told):

@@ -124,5 +124,7 @@ def run_replicate(request: ReplicateRequest, *, on_file: OnFile | None = None) -
 
 
 def _given(path: Path | None, name: str) -> str:
+    if path is not None and not path.is_file():  # an item that does not take it would never say so
+        raise DataError(f"no file '{path}'; give the path of the data set {name!r}")
     file = path if path is not None else added_file(name)
     return "" if file is None else str(file)
