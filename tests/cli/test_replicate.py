@@ -62,7 +62,7 @@ def test_what_is_not_there_is_listed_and_no_error(clinometer, tmp_path):
         (("stigma", "--folder", "."), "has no file of https://github.com/Mooniem"),
         (
             ("stigma", "--folder", ".", "--nrc", "none.txt"),
-            "no file 'none.txt'; give the path of the data set 'nrc'",
+            "no file 'none.txt'; give the path of the",
         ),
     ],
 )
