@@ -282,6 +282,7 @@ class Comparison(Mapping[str, Table]):
         audits: Mapping[str, str],
         notes: Sequence[str] = (),
         sources: Sequence[str] = (),
+        left_out: Sequence[str] = (),
     ) -> None:
         self.models = tuple(models)
         self.pairs = tuple(pairs)  # which model is before, and which after
@@ -290,6 +291,7 @@ class Comparison(Mapping[str, Table]):
         self.audits = dict(audits)  # audit -> its title
         self.notes = tuple(notes)  # what the models do not share
         self.sources = tuple(sources)
+        self.left_out = tuple(left_out)  # what was given and could not be opened
         self.tables = tuple(tables)
         figures = (_CHANGES, _SIMILARITY, _STANDINGS)
         self._tables = {

@@ -104,7 +104,7 @@ def test_it_says_what_changed_and_leaves_files(clinometer, runs, tmp_path):
         "worse: m [worse] tells stigmatized from other conditions more by negative words than m [before]."
         in done.out
     )
-    assert "no change found: 1 measure" in done.out
+    assert "no change found: 1 measure\n" in done.out
     assert (tmp_path / "o" / "comparison.html").is_file()
     written = json.loads((tmp_path / "c.json").read_text())
     assert written["changes"][0]["state"] == "worse"
@@ -143,3 +143,45 @@ def test_the_pytest_example_of_the_documents_runs(runs, monkeypatch, tmp_path):
 def test_a_limit_of_an_audit_that_nobody_ran_tells_nothing(clinometer, runs, tmp_path):
     (tmp_path / "limits.toml").write_text('[counterexamples]\n"*" = 0.1')
     assert clinometer("compare", runs["before"], runs["same"], "--limits", "limits.toml").code == 4
+
+
+def test_a_limit_of_an_audit_that_nobody_ran_does_not_pass_beside_one_that_holds(clinometer, runs, tmp_path):
+    (tmp_path / "limits.toml").write_text('[stigma]\n"*" = 0.5\n[counterexamples]\n"*" = 0.1')
+    compared = ("compare", runs["before"], runs["same"], "--limits", "limits.toml")
+    assert clinometer(*compared).code == 4
+    assert clinometer(*compared, "--allow-cannot-tell").code == 0
+
+
+def test_a_run_that_cannot_be_opened_has_not_passed(clinometer, runs):
+    compared = ("compare", runs["before"], runs["same"], "nowhere")
+    assert clinometer(*compared).code == 0
+    for wanted in ("worse", "lean"):
+        assert clinometer(*compared, "--fail-on", wanted).code == 4
+        assert clinometer(*compared, "--fail-on", wanted, "--allow-cannot-tell").code == 0
+
+
+def test_of_many_models_one_must_be_named_before_one_can_be_worse(clinometer, tmp_path):
+    runs = [stigma_run(tmp_path / f"r{i}", f"m{i}", seed=i) for i in range(5)]
+    done = clinometer("compare", *runs)
+    assert "5 models side by side; --base says" in done.out
+    (tmp_path / "limits.toml").write_text('[stigma]\n"*" = 0.5')
+    for options in (("--fail-on", "worse"), ("--limits", "limits.toml")):
+        done = clinometer("compare", *runs, *options)
+        assert done.code == 2
+        assert "name one with --base" in done.err
+        assert clinometer("compare", *runs, *options, "--base", "m0").code == 0
+    assert clinometer("compare", *runs, "--fail-on", "lean", "--limits", "limits.toml").code == 0
+
+
+def test_it_says_why_something_cannot_be_told(clinometer, runs):
+    assert (
+        "cannot tell: 2 measures: m: it did not understand"
+        in clinometer("compare", runs["before"], runs["gated"]).out
+    )
+
+
+@pytest.mark.parametrize("option", ["--json", "--markdown"])
+def test_a_dash_is_not_a_file(clinometer, runs, tmp_path, option):
+    done = clinometer("compare", runs["before"], runs["same"], option, "-")
+    assert done.code == 2
+    assert not (tmp_path / "-").exists()

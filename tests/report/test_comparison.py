@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -74,6 +75,37 @@ def test_the_table_of_all_models_shows_letters_instead_of_ranks(many):
     assert column.standings["model 0"].letters.startswith("a")
     assert column.standings["model 6"].letters != column.standings["model 0"].letters
     assert not math.isnan(column.standings["model 6"].distance)
+
+
+def test_who_was_asked_by_another_measure_is_not_said_to_be_unasked(many):
+    page = page_of(many)
+    tables = [
+        replace(each, rows=tuple(row for row in each.rows if row.labels.get("model") != "model 3"))
+        for each in page.tables
+    ]
+    (column,) = standing_columns(replace(page, tables=tuple(tables)))
+    assert column.standings["model 3"].numbers == "by another measure"
+    assert column.standings["model 3"].state == "none found"
+    (column,) = standing_columns(replace(page, tables=tuple(tables), leans={**page.leans, "model 3": ()}))
+    assert "model 3" not in column.standings
+
+
+def test_no_number_stands_beside_what_cannot_be_told(many):
+    page = page_of(many)
+    leans = {**page.leans, "model 3": tuple(replace(each, state="cannot tell") for each in page.leans["model 3"])}
+    (column,) = standing_columns(replace(page, leans=leans))
+    standing = column.standings["model 3"]
+    assert (standing.numbers, standing.letters, standing.distance, standing.interval) == ("", "", None, None)
+
+
+def test_every_measure_is_counted_as_the_command_counts(two):
+    tally = re.search(r'<p class="tally">(.*?)</p>', render_comparison(page_of(two)))[1]
+    assert re.findall(r">(\d × [a-z ]+)<", tally) == ["1 × worse", "1 × no change found"]
+
+
+def test_a_page_without_anything_compared_says_so(two):
+    assert "nothing is compared" in render_comparison(replace(page_of(two), verdicts=()))
+    assert "nothing is compared" not in render_comparison(page_of(two))
 
 
 @pytest.mark.browser

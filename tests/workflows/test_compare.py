@@ -140,6 +140,17 @@ def test_many_models_are_placed_with_letters(tmp_path):
     assert len(with_base.pairs) == 5
 
 
+def test_of_many_every_model_is_compared_with_the_one_that_is_named(tmp_path):
+    run = RunFolder.open(stigma_run(tmp_path / "first", "m0"))
+    spec = run.spec.replace('models = [{name = "m0"}]', 'models = [{name = "m0"}, {name = "m1"}]')
+    infos = [run.models[0], replace(run.models[0], name="m1")]
+    two = RunFolder.create(tmp_path / "two", spec=spec, provenance=run.provenance, models=infos)
+    two.write_findings(run.read_findings()[0])
+    places = [two.path, *(stigma_run(tmp_path / f"r{i}", f"m{i}", seed=i) for i in (0, 2, 3))]
+    compared = clinometer.compare(*places, base="m1")
+    assert compared.pairs == tuple(("m1", after) for after in ("m0 [two]", "m0 [r0]", "m2", "m3"))
+
+
 def test_an_audit_of_somebody_else_is_shown_without_numbers(runs):
     class Silent:
         name, title = "silent", "Silent"
@@ -163,3 +174,27 @@ def test_of_many_those_that_are_no_runs_are_left_out(tmp_path, runs):
     assert any(note.startswith("Left out: ") and "empty" in note for note in compared.notes)
     with pytest.raises(ClinometerError):
         clinometer.compare(runs[0], tmp_path / "empty")
+
+
+def test_what_is_before_is_never_left_out_silently(tmp_path, runs):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"the first is before, and cannot be opened: .*empty is not a run"):
+        clinometer.compare(tmp_path / "empty", *runs)
+    compared = clinometer.compare(tmp_path / "empty", *runs, base="loud")
+    assert compared.pairs == (("m [loud]", "m [quiet]"),)
+    assert len(compared.left_out) == 1
+
+
+def test_runs_of_one_name_are_told_apart_without_whole_paths(tmp_path):
+    places = [stigma_run(tmp_path / where / "run", "m", seed=i) for i, where in enumerate(("x", "y"))]
+    assert clinometer.compare(*places).models == ("m [x/run]", "m [y/run]")
+    assert clinometer.compare(places[0], places[0]).models == ("m [run, 1]", "m [run, 2]")
+
+
+def test_a_note_names_who_was_asked_and_who_was_not(tmp_path, runs):
+    other = stigma_run(tmp_path / "other", "m")
+    found = stigma_findings("m", [0.3] * 60)
+    asked = tuple(replace(each, audit="counterexamples") for each in found.verdicts)
+    RunFolder.open(other).write_findings(replace(found, probe="counterexamples", verdicts=asked))
+    (other / "findings" / "stigma").rename(tmp_path / "gone")
+    assert "stigma: m [quiet] was asked, m [other] was not." in clinometer.compare(runs[0], other).notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -68,11 +69,20 @@ def compare(
         show(f"{each.state}: {each.sentence}")
     if len(told) > MOST_TOLD:
         show(f"… and {len(told) - MOST_TOLD} more")
-    for state in ("no change found", "cannot tell"):
-        number = sum(each.state == state for each in compared.verdicts)
-        if number:
-            show(f"{state}: {number} measure{'s' if number > 1 else ''}")
+    same = sum(each.state == "no change found" for each in compared.verdicts)
+    if same:
+        show(f"no change found: {_measures(same)}")
+    reasons = Counter(each.reason for each in compared.verdicts if each.state == "cannot tell")
+    for reason, number in reasons.most_common():
+        show(f"cannot tell: {_measures(number)}: {reason}")
+    if not compared.verdicts:
+        many = f"{len(compared.models)} models side by side; --base says from which one to tell what changed"
+        show("nothing to compare" if compared.pairs else many)
     for note in compared.notes:
         show(f"note: {note}")
     show(compared.write_page((out or Path()) / PAGE))
     settle_comparison(compared, outcome)
+
+
+def _measures(number: int) -> str:
+    return f"{number} measure{'s' if number > 1 else ''}"

@@ -59,6 +59,8 @@ class Outcome:
             written = " or ".join(f"--fail-on {name}" for name in self.known)
             raise SpecError(f"--fail-on {self.fail_on!r} is not known; write {written}")
         for path in (self.json, self.markdown):
+            if path == Path("-"):
+                raise InputError("verdicts are written to a file, not to the terminal; name one")
             if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
                 why = "it is a folder" if path.is_dir() else "its folder does not exist"
                 raise InputError(f"verdicts cannot be written to {path}: {why}")
@@ -112,8 +114,17 @@ def settle(run: Run, outcome: Outcome) -> None:
 
 def settle_comparison(compared: Comparison, outcome: Outcome) -> None:
     """Do the same for a comparison; with --fail-on lean, the leans of the models that come after decide."""
-    from clinometer.report.verdict_files import change_exit_code, changes_json, changes_markdown, exit_code
+    from clinometer.report.verdict_files import (
+        UNKNOWN,
+        change_exit_code,
+        changes_json,
+        changes_markdown,
+        exit_code,
+    )
 
+    if not compared.pairs and (outcome.fail_on == "worse" or (outcome.limits and not outcome.fail_on)):
+        asked = "--fail-on worse" if outcome.fail_on else "--limits"
+        raise SpecError(f"{asked}: of so many models none is before; name one with --base")
     name = ", ".join(compared.sources)
     after = dict.fromkeys(after for _, after in compared.pairs) or compared.leans
     leans = [each for model in after for each in compared.leans[model]]
@@ -121,13 +132,15 @@ def settle_comparison(compared: Comparison, outcome: Outcome) -> None:
         _check_names(outcome, ((each.audit, each.aspect) for each in leans))
     else:
         _check_names(outcome, ((each.audit, each.measure) for each in compared.verdicts))
-    _write(outcome.json, lambda: changes_json(name, compared.verdicts, compared.leans))
+    _write(outcome.json, lambda: changes_json(name, compared.verdicts, compared.leans, compared.notes))
     _write(outcome.markdown, lambda: changes_markdown(name, compared.verdicts, compared.notes))
     fail_on, allow = cast("FailOn", outcome.fail_on), outcome.allow_cannot_tell
     if fail_on == "lean":
         code = exit_code(leans, fail_on=fail_on, allow_cannot_tell=allow, limits=outcome.limits)
     else:
         code = change_exit_code(compared.verdicts, fail_on=fail_on, allow_cannot_tell=allow, limits=outcome.limits)
+    if not code and (fail_on or outcome.limits) and compared.left_out and not allow:
+        code = UNKNOWN  # a run that could not be opened has not passed
     if code:
         raise typer.Exit(code)
 

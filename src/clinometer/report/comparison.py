@@ -146,6 +146,9 @@ def standing_columns(page: ComparisonPage) -> tuple[Column, ...]:
             str(row.labels["model"]): _standing(row, scale, page.leans.get(str(row.labels["model"]), ()), audit)
             for row in mine
         }
+        for model, leans in page.leans.items():
+            if model not in standings and any(each.audit == audit for each in leans):
+                standings[model] = _otherwise(leans, audit)
         columns.append(Column(audit=audit, title=title, measure=measure, standings=standings))
     return tuple(columns)
 
@@ -155,7 +158,7 @@ def render_comparison(page: ComparisonPage) -> str:
     style = asset("report.css") + asset("comparison.css")
     script = "\n".join(asset(name) for name in _SCRIPTS)
     rows = change_rows(page)
-    states = [cell.state for row in rows for cell in row.cells]
+    states = [each.state for each in page.verdicts]  # as the command and the Markdown count
     return (
         page_templates()
         .get_template("comparison.html")
@@ -210,17 +213,27 @@ def _shown(verdict: ChangeVerdict, scale: tuple[float, float] | None) -> Shown:
 
 
 def _standing(row: Finding, scale: tuple[float, float], leans: Iterable[Verdict], audit: str) -> Standing:
-    known = [each.state for each in leans if each.audit == audit and each.concerns == "lean"]
-    state = next((state for state in _LEANS if state in known), "")
-    told = not math.isnan(row.estimate)
+    state = _lean_state(leans, audit)
+    told = not math.isnan(row.estimate) and state != "cannot tell"  # no number that looks like an even hand
     return Standing(
         state=state,
-        letters=letter_ranges(str(row.labels["group"]).split()),
+        letters=letter_ranges(str(row.labels["group"]).split()) if told else "",
         numbers=f"{estimate_text(row.estimate)} {interval_text(row.low, row.high)}" if told else "",
         reason=str(row.labels["reason"]),
         distance=abs(row.estimate) if told else None,
         interval=_interval(row, scale, math.nan) if told else None,
     )
+
+
+def _otherwise(leans: Iterable[Verdict], audit: str) -> Standing:
+    """Return what stands for a model that was asked, but not with the measure of the column."""
+    state = _lean_state(leans, audit)
+    return Standing(state=state, letters="", numbers="by another measure", reason="", distance=None, interval=None)
+
+
+def _lean_state(leans: Iterable[Verdict], audit: str) -> str:
+    known = [each.state for each in leans if each.audit == audit and each.concerns == "lean"]
+    return next((state for state in _LEANS if state in known), "")
 
 
 def letter_ranges(letters: Sequence[str]) -> str:

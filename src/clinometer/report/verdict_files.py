@@ -68,7 +68,9 @@ def change_exit_code(
 def _code(
     judged: Iterable[tuple[_Judged, str]], *, broken: str, limits: Limits | None, allow_cannot_tell: bool
 ) -> int:
-    states = []
+    judged = list(judged)
+    # a limit of an audit that nobody ran would hold for ever
+    states = ["cannot tell" for audit in limits or () if all(verdict.audit != audit for verdict, _ in judged)]
     for verdict, name in judged:
         limit = 0.0 if limits is None else limit_of(limits, verdict.audit, name)
         if limit is None:
@@ -132,13 +134,16 @@ def verdict_table(verdicts: Sequence[Verdict]) -> list[str]:
     return lines
 
 
-def changes_json(name: str, verdicts: Sequence[ChangeVerdict], leans: Mapping[str, Sequence[Verdict]]) -> str:
+def changes_json(
+    name: str, verdicts: Sequence[ChangeVerdict], leans: Mapping[str, Sequence[Verdict]], notes: Sequence[str]
+) -> str:
     """Return what changed as JSON, with what the audits say of each model; what was not computed is null."""
     document = {
         "format": FORMAT,
         "comparison": name,
         "changes": [_plain(asdict(each)) for each in verdicts],
         "models": {model: [_plain(asdict(each)) for each in given] for model, given in leans.items()},
+        "notes": list(notes),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 

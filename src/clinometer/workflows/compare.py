@@ -84,7 +84,9 @@ def run_compare(request: CompareRequest) -> Comparison:
     sides = _sides(sources)
     tuned = len(sources) == 1 and bool(pairs_of([side.model for side in sides]))
     many = len(sides) >= MANY and len(sources) != 2 and not tuned
-    pairs = _pairs(sides, sources, base=request.base) if not many or request.base else []
+    pairs = _pairs(sides, sources, base=request.base, many=many) if not many or request.base else []
+    if pairs and not request.base and sources[0].given != _given(request.sources[0]):
+        raise InputError(f"the first is before, and cannot be opened: {left_out[0].removeprefix('Left out: ')}")
     audits = {name: known[name] for name in sorted(known)}
     units = {(id(side), name): side.units(name, probe) for side in sides for name, probe in audits.items()}
     changes: list[Change] = []
@@ -115,6 +117,7 @@ def run_compare(request: CompareRequest) -> Comparison:
         audits={name: probe.title for name, probe in audits.items()},
         notes=tuple(dict.fromkeys(notes)),
         sources=tuple(source.name for source in sources),
+        left_out=left_out,
     )
 
 
@@ -151,8 +154,11 @@ def _source(each: str | Path | RunFolder, given: Mapping[str, Probe]) -> Source:
         if not models:
             names = [info.name for info in run.models]
             raise InputError(f"no model {chosen!r} in {run.path}; {nearest(chosen, names)}")
-    text = str(run.path) if isinstance(each, RunFolder) else str(each)
-    return Source(name=run.path.name, given=text, run=run, findings=findings_of(run, given), models=models)
+    return Source(name=run.path.name, given=_given(each), run=run, findings=findings_of(run, given), models=models)
+
+
+def _given(each: str | Path | RunFolder) -> str:
+    return str(each.path) if isinstance(each, RunFolder) else str(each)
 
 
 def _split(given: str | Path) -> tuple[Path, str]:
@@ -187,10 +193,8 @@ def findings_of(run: RunFolder, given: Mapping[str, Probe]) -> dict[str, Finding
 
 def _sides(sources: Sequence[Source]) -> list[Side]:
     names = [info.name for source in sources for info in source.models]
-    runs = [source.name for source in sources]
     sides = []
-    for source in sources:
-        of_run = source.name if runs.count(source.name) == 1 else str(source.run.path)
+    for source, of_run in zip(sources, _run_names(sources), strict=True):
         for info in source.models:
             label = info.name if names.count(info.name) == 1 else f"{info.name} [{of_run}]"
             sides.append(Side(label=label, source=source, model=info))
@@ -199,8 +203,28 @@ def _sides(sources: Sequence[Source]) -> list[Side]:
     return sides
 
 
-def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str) -> list[tuple[Side, Side]]:
-    """Return which models are before and after: of one run its models, of several those of one name."""
+def _run_names(sources: Sequence[Source]) -> Iterator[str]:
+    """Name runs by their folders, with as many folders above as tell two apart; one given twice by a number."""
+    simple = [source.name for source in sources]
+    places = [Path(source.run.origin or source.run.path).absolute().parts for source in sources]
+    for number, (name, place) in enumerate(zip(simple, places, strict=True)):
+        if simple.count(name) == 1:
+            yield name
+            continue
+        tails = (place[-depth:] for depth in range(1, len(place) + 1))
+        short = "/".join(next(tail for tail in tails if _only(tail, place, places)))
+        yield short if places.count(place) == 1 else f"{short}, {places[: number + 1].count(place)}"
+
+
+def _only(tail: tuple[str, ...], place: tuple[str, ...], places: Sequence[tuple[str, ...]]) -> bool:
+    return all(other[-len(tail) :] != tail for other in places if other != place)
+
+
+def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str, many: bool) -> list[tuple[Side, Side]]:
+    """Return which models are before and after: of one run its models, of several those of one name.
+
+    Of many, a model that `base` names comes before all others.
+    """
     named = [side for side in sides if base and base in (side.label, side.model.name)]
     if len(sources) == 1:
         before = named[0] if named else None
@@ -212,6 +236,8 @@ def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str) -> li
         before = before or sides[0]
         return [(before, side) for side in sides if side is not before]
     first = _base_source(sources, sides, base)
+    if many and named:
+        return [(named[0], side) for side in sides if side is not named[0]]
     ours = [side for side in sides if side.source is first and (side in named or not named)]
     pairs = []
     for source in sources:
@@ -318,7 +344,8 @@ def _unpaired(
         ours, theirs = units[name]
         has = [any(v.audit == name for v in side.verdicts()) for side in (before, after)]
         if has[0] != has[1]:
-            yield f"{name}: only {(before if has[0] else after).label} was asked."
+            asked, other = (before, after) if has[0] else (after, before)
+            yield f"{name}: {asked.label} was asked, {other.label} was not."
         elif all(has) and not hasattr(audits[name], "compared"):
             yield f"{name}: this audit names no units, so its verdicts are shown, and nothing is paired."
         elif all(has) and not {each.question for each in ours} & {each.question for each in theirs}:
