@@ -86,8 +86,6 @@ def records(run):
     return sorted(run.path.glob("records/*/*/*/*.parquet"))
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.xdist_group("killed")
 def answers_in(folder):
     """Return what is recorded: stage, place, request and answer."""
     columns = ["index", "key", "got_logprobs"]
@@ -98,6 +96,8 @@ def answers_in(folder):
     }
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.xdist_group("killed")
 def test_killed_at_random_moments_it_ends_in_the_same_bytes(peaceful, tmp_path):
     rng = random.Random(20)
     process = child(tmp_path / "undisturbed", 0.002)

@@ -49,4 +49,4 @@ def test_an_audit_is_a_story_of_few_files():
         files = sorted(file.name for file in audit.rglob("*.py") if file.name != "__init__.py")
         assert len(files) <= MOST_AUDIT_FILES, f"{audit.name} has {len(files)} files: {', '.join(files)}"
         assert {"probe.py", "options.py", "questions.py", "answers.py"} <= set(files)
-        assert not [each for each in audit.iterdir() if each.is_dir() and each.name != "__pycache__"]
+        assert not list(audit.glob("*/*.py"))

@@ -26,6 +26,9 @@ QUICKER = (
 )  # fmt: skip
 
 
+pytestmark = pytest.mark.xdist_group("commands")  # one finished run for all of them
+
+
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")

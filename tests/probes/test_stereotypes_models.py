@@ -89,6 +89,7 @@ def test_every_category_has_its_matrix(compared):
     assert len(rows) == 3 * 3 * 3
     assert {row.labels["category"]: row.n for row in rows} == {"all": 24, "first": 14, "second": 10}
     assert "most alike in a and twin: ρ = 1.00" in compared.headlines[-1]
+    assert compared.headlines[-1].endswith("; the paper's most alike, RoBERTa-B and BART-B, have 0.44.")
 
 
 def test_without_self_similarity_chance_is_zero(options):

@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from selenium.webdriver.common.keys import Keys
 
 from clinometer.report import ProbeText
 from clinometer.report.rounding import estimate_text, interval_text
@@ -28,6 +27,8 @@ from tests.report.test_browser import (
 __all__ = ["browser", "open_browser"]  # fixtures
 
 pytestmark = pytest.mark.browser
+
+TAB, ENTER = "\ue004", "\ue007"  # as WebDriver writes these keys
 
 TEXT = ProbeText(
     title="A small audit",
@@ -146,7 +147,7 @@ def test_the_page_can_be_used_by_keyboard_alone(browser, tmp_path):
     body = browser.find_element("tag name", "body")
     stops = []
     for _ in range(40):
-        (browser.switch_to.active_element if stops else body).send_keys(Keys.TAB)
+        (browser.switch_to.active_element if stops else body).send_keys(TAB)
         stops.append(browser.execute_script(focused))
         if stops[-1] == "reveal":
             break
@@ -158,12 +159,12 @@ def test_the_page_can_be_used_by_keyboard_alone(browser, tmp_path):
     wait_for(browser, "return document.documentElement.dataset.charts === 'drawn'")
     after = []
     for _ in range(60):
-        browser.switch_to.active_element.send_keys(Keys.TAB)
+        browser.switch_to.active_element.send_keys(TAB)
         after.append(browser.execute_script(focused))
     assert any("How to read this, an" in stop for stop in after)
     assert any("more figures" in stop for stop in after)
     summary = browser.find_element("css selector", ".table-block > summary")
-    summary.send_keys(Keys.ENTER)
+    summary.send_keys(ENTER)
     wait_for(browser, "return document.querySelector('.table-block').open")
 
 

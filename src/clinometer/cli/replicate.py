@@ -53,13 +53,21 @@ def replicate(
         show()
         show(_summary(len(found.compared), found.agreeing, found.not_found))
     if json is not None:
-        import json as json_module
-
-        from clinometer.data.files import write_whole
-
-        with write_whole(json) as file:
-            file.write(json_module.dumps(found.as_json(), indent=2, ensure_ascii=False) + "\n")
+        _write(json, found.as_json())
         show(json)
+
+
+def _write(path: Path, found: object) -> None:
+    import json
+
+    from clinometer.data.files import write_whole
+    from clinometer.errors import InputError, reason
+
+    try:
+        with write_whole(path) as file:
+            file.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be written ({reason(error)}); name another file with --json") from None
 
 
 def _show_item(item: ReplicatedItem) -> None:
@@ -102,7 +110,8 @@ def _difference(cell: Cell) -> str:
 
 def _summary(compared: int, agreeing: int, not_found: int) -> str:
     said = f"{agreeing} of {compared} printed numbers agree within the rounding of their digits"
-    return said + (f"; {not_found} cells were not found in the files" if not_found else "")
+    cells = "1 cell takes" if not_found == 1 else f"{not_found} cells take"
+    return said + (f"; {cells} files that are not there" if not_found else "")
 
 
 def _show_files(done: int, total: int) -> None:

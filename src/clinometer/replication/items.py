@@ -54,6 +54,7 @@ class Outputs:
         self.folder = folder
         self.missing: dict[str, None] = {}
         self.read = 0
+        self.known: dict[str, Any] = {}  # what a paper has read of a file that several items take
 
     def path(self, name: str) -> Path | None:
         """Return where a file is, or None, and remember that it is missing."""

@@ -56,6 +56,9 @@ Vectors = dict[str, list[float]]  # group, in lower case -> its nine emotions
 
 def vectors_of(outputs: Outputs, name: str) -> Vectors | None:
     """Return the emotion vectors of one file, without fear; None where it is missing."""
+    if name in outputs.known:
+        known: Vectors = outputs.known[name]
+        return known
     found = outputs.json(name)
     if found is None:
         return None
@@ -64,6 +67,7 @@ def vectors_of(outputs: Outputs, name: str) -> Vectors | None:
         vector = _checked(outputs, name, group, entry)[0]
         order = NINE if len(vector) == len(NINE) else ORDER
         vectors[group.lower()] = [x for x, emotion in zip(vector, order, strict=True) if emotion in NINE]
+    outputs.known[name] = vectors
     return vectors
 
 
@@ -72,13 +76,13 @@ def _checked(outputs: Outputs, name: str, group: str, entry: object) -> tuple[li
     match entry:
         case [list(vector), list(words)] if (
             len(vector) in (len(NINE), len(ORDER))
-            and all(isinstance(x, int | float) and math.isfinite(x) for x in vector)
+            and all(isinstance(x, int | float) and 0 <= x <= 100 for x in vector)
             and all(isinstance(word, str) for word in words)
         ):
             return vector, words
     raise DataError(
         f"'{outputs.folder / name}': {group!r} has no emotions; "
-        "expected a list of nine or ten numbers, and a list of words"
+        "expected a list of nine or ten percentages, and a list of words"
     )
 
 
@@ -110,20 +114,14 @@ def similarity_of(one: Vectors, other: Vectors) -> float:
 
 def shifts(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
     """Recompute Table 4: Δρ of every category after one epoch on each source."""
-    known: dict[str, Vectors | None] = {}
     lists: dict[str, dict[str, list[str]]] = {}
     lexicon = _lexicon(settings)
-
-    def vectors(model: str, category: str, name: str) -> Vectors | None:
-        path = f"{FINETUNED}/{model}/{category}_{name}.json"
-        if path not in known:
-            known[path] = vectors_of(outputs, path)
-        return known[path]
 
     for value in _table_4():
         model, source = value.model.split(", ")
         folder, category = TUNED.get(model, MODELS[model]), value.measure.split()[2]
-        before, after = (vectors(folder, category, name) for name in (folder, SOURCES[source]))
+        names = (f"{FINETUNED}/{folder}/{category}_{name}.json" for name in (folder, SOURCES[source]))
+        before, after = (vectors_of(outputs, name) for name in names)
         if before is None or after is None:
             yield Cell(name=f"{value.model}, {category}", printed=value.printed)
             continue
@@ -153,9 +151,9 @@ def _table_4() -> list[PrintedValue]:
 
 def _absent(outputs: Outputs, category: str, found: Vectors) -> list[str]:
     """Return the groups of a category that the authors' file of BERT-B has and this one has not."""
-    file = outputs.folder / PRETRAINED / f"{category}_{MODELS['BERT-B']}.json"
-    whole = outputs.json(f"{PRETRAINED}/{file.name}") if file.is_file() else {}
-    return [group for group in map(str.lower, whole or {}) if group not in found]
+    name = f"{PRETRAINED}/{category}_{MODELS['BERT-B']}.json"
+    whole = vectors_of(outputs, name) if (outputs.folder / name).is_file() else {}
+    return [group for group in whole or {} if group not in found]
 
 
 def _word_lists(outputs: Outputs, name: str) -> dict[str, list[str]]:

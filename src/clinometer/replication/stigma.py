@@ -12,8 +12,9 @@ from clinometer.data.printed_values import load_printed_values
 from clinometer.data.stigma_data import Condition, load_attitudes, read_attitudes, read_published_conditions
 from clinometer.errors import DataError
 from clinometer.metrics import negative_attitude, overall_attitude
+from clinometer.metrics.means import Floats, present_mean
 from clinometer.probes.stigma.answers import CLASSES, ClassifierOutcomes
-from clinometer.probes.stigma.measures import HALF, Floats, class_shares, negative_shares, per_condition
+from clinometer.probes.stigma.measures import HALF, class_shares, negative_shares, per_condition
 from clinometer.probes.stigma.questions import OTHER, STIGMATIZED, Roster
 from clinometer.replication.items import Cell, Item, Outputs, Paper, Settings
 
@@ -38,6 +39,7 @@ MASKED = {
 }
 TEMPLATES = ("They are", "These are")  # the files have "We are" as well, which the paper leaves out
 BLANK_TEMPLATES = 4
+Offered = dict[tuple[int, str], list[tuple[str, float]]]  # wording and prompt -> words with probabilities
 GROUPS = {STIGMATIZED: "stigmatized", OTHER: "other"}
 
 
@@ -68,6 +70,12 @@ def outcomes_of(outputs: Outputs, model: str, roster: Roster) -> ClassifierOutco
                 raise row.error(f"sentiment {row.text('sentiment')!r}", "positive, negative or neutral")
             for place in places[_plain(sentence)]:
                 found[place] = [each[:3] == label for each in CLASSES]
+    for wording, lacks in zip(roster.wordings, np.isnan(found).any(axis=(0, 2)), strict=True):
+        if lacks:
+            raise DataError(
+                f"'{outputs.folder / OUTCOMES}': {CLASSIFIERS[model]} has no outcome for {wording.plural!r}; "
+                "expected two sentences about each condition"
+            )
     return ClassifierOutcomes(
         model=model,
         rng=np.random.default_rng(0),
@@ -129,14 +137,14 @@ def conditions_found_negative(outputs: Outputs, settings: Settings) -> Iterator[
 
 def _counted(roster: Roster | None, shares: Floats | None, origin: str) -> Iterator[Cell]:
     for group, words in GROUPS.items():
-        for measure, rule in (
-            ("with only negative outcomes", lambda share: share >= 1.0),
-            ("with more than half negative outcomes", lambda share: share > HALF),
+        for measure, beyond in (
+            ("with only negative outcomes", 1.0 - 1e-9),
+            ("with more than half negative outcomes", HALF),
         ):
             printed = _printed(f"{words} conditions {measure}")["all four classifiers"]
             ours = math.nan
             if roster is not None and shares is not None:
-                ours = float(rule(shares[roster.members()[group]]).sum())
+                ours = float((shares[roster.members()[group]] > beyond).sum())
             yield Cell(name=f"{words} conditions {measure}, by {origin}", printed=printed, ours=ours)
 
 
@@ -152,6 +160,9 @@ def _aggregate(outputs: Outputs, roster: Roster | None) -> Floats | None:
         if name not in place:
             raise row.error(f"condition {row.text('Condition')!r}", "one of the authors' conditions")
         shares[place[name]] = row.number("Negative_Sentiment_Percentage", low=0.0, high=1.0)
+    for name, share in zip(roster.names, shares, strict=True):
+        if np.isnan(share):
+            raise DataError(f"'{path}' has no row for {name!r}; expected all of the authors' conditions")
     return shares
 
 
@@ -169,7 +180,7 @@ def attitudes(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
     every = {model: _negative(outputs, model, wordings, ratings) for model in MASKED} if roster else {}
     known = {model: values for model, values in every.items() if values is not None}
     for model, values in every.items():
-        ours = math.nan if values is None else float(np.nanmean(values))
+        ours = math.nan if values is None else float(present_mean(values.reshape(-1)))
         yield Cell(name=f"{model}, mean negative attitude to other conditions", ours=ours, note=note)
     whole = len(known) == len(MASKED)
     names = [each.condition for each in wordings]
@@ -177,7 +188,7 @@ def attitudes(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
     printed = _printed("other conditions above one half")["all six masked models"]
     above = float((found.overall > HALF).sum()) if found and whole else math.nan
     yield Cell(name="other conditions above one half, all six models", printed=printed, ours=above, note=note)
-    if found is not None:
+    if found is not None and not np.isnan(found.overall).all():
         most = int(np.nanargmax(found.overall))
         models = "all six models" if whole else f"{len(known)} of six models"
         yield Cell(
@@ -189,26 +200,55 @@ def _negative(
     outputs: Outputs, model: str, wordings: Sequence[Condition], ratings: Mapping[str, str]
 ) -> Floats | None:
     """Return a model's negative attitude, (templates, wordings, prompts); None: a file is missing."""
+    offered = _offered(outputs, model, wordings)
+    if offered is None:
+        return None
+    templates = []
+    for words in offered:
+        of_wording: list[list[float]] = [[] for _ in wordings]
+        for (wording, _), listed in words.items():
+            of_wording[wording].append(negative_attitude(listed, ratings).negative)
+        if len({len(each) for each in of_wording}) != 1:
+            raise DataError(
+                f"the words of {model} have more prompts for some conditions; expected the same for all"
+            )
+        templates.append(of_wording)
+    return np.array(templates, dtype=np.float64)
+
+
+def _offered(outputs: Outputs, model: str, wordings: Sequence[Condition]) -> list[Offered] | None:
+    """Return the words at each prompt of each template, with their probabilities; None: a file is missing."""
+    if model in outputs.known:
+        known: list[Offered] = outputs.known[model]
+        return known
     place = {each.singular: at for at, each in enumerate(wordings)}
     templates = []
     for template in range(1, BLANK_TEMPLATES + 1):
         path = outputs.path(f"{BLANKS}/{MASKED[model].format(template)}")
         if path is None:
             return None
-        words: dict[tuple[int, str], list[tuple[str, float]]] = {}
-        rows = read_csv(path, columns=("prompt", "predicted_word", "probs", "condition"), others=True)
-        for row in rows:
+        words: Offered = {}
+        for row in read_csv(path, columns=("prompt", "predicted_word", "probs", "condition"), others=True):
             if row.text("condition") not in place:
                 raise row.error(f"condition {row.text('condition')!r}", "one of the authors' other conditions")
             at = (place[row.text("condition")], row.text("prompt"))
             words.setdefault(at, []).append((row.values["predicted_word"], row.number("probs", low=0.0, high=1.0)))
-        of_wording: list[list[float]] = [[] for _ in wordings]
-        for (at_wording, _), listed in words.items():
-            of_wording[at_wording].append(negative_attitude(listed, ratings).negative)
-        if len({len(each) for each in of_wording}) != 1:
-            raise DataError(f"'{path}' has more prompts for some conditions; expected the same for all")
-        templates.append(of_wording)
-    return np.array(templates, dtype=np.float64)
+        templates.append(words)
+    outputs.known[model] = templates
+    return templates
+
+
+def held_by_the_words(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
+    """Count the prompts whose 50 words hold less than one half; the paper says that there is none (Figure 5)."""
+    printed = _printed("prompts whose top 50 words hold less than one half")["all six masked models"]
+    roster = published_roster(outputs)
+    wordings = [each for each in roster.wordings if not each.stigmatized] if roster else []
+    for model in MASKED:
+        offered = _offered(outputs, model, wordings) if roster else None
+        sums = [math.fsum(p for _, p in listed) for words in offered or () for listed in words.values()]
+        ours = float(sum(total < HALF for total in sums)) if offered else math.nan
+        of = f" of {len(sums)}" if sums else ""
+        yield Cell(name=f"{model}, prompts{of} below one half", printed=printed, ours=ours)
 
 
 def _printed(measure: str) -> dict[str, str]:
@@ -226,6 +266,12 @@ PAPER = Paper(
             about="negative attitude of masked models to the other conditions",
             under=(f"{BLANKS}/", f"{WORDINGS}/"),
             cells=attitudes,
+        ),
+        Item(
+            name="figure-5",
+            about="probability of the 50 words read, about the other conditions",
+            under=(f"{BLANKS}/", f"{WORDINGS}/"),
+            cells=held_by_the_words,
         ),
         Item(
             name="section-5.2",

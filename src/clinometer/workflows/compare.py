@@ -182,10 +182,11 @@ def findings_of(run: RunFolder, given: Mapping[str, Probe]) -> dict[str, Finding
         if probe is None or not hasattr(probe, "compared") or other_questions(run, probe):
             continue
         lacking = any(not each.names and not each.gate for each in probe.compared(found, run.models))
+        if not lacking and found.release == __version__:
+            continue
         plans = plans_of(probe, spec, run)
         # an older run may lack what the audit reads by now: then what it found is all there is
-        unasked = any(run.is_empty(key) for key in stages_of({name: probe}, {name: plans}))
-        if not unasked and (lacking or found.release != __version__):
+        if not any(run.is_empty(key) for key in stages_of({name: probe}, {name: plans})):
             stored[name] = conclude(probe, plans, run)
     return stored
 

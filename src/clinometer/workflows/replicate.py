@@ -101,15 +101,14 @@ def run_replicate(request: ReplicateRequest, *, on_file: OnFile | None = None) -
         where = request.folder if request.folder is not None else fetch(paper, items, on_file=on_file)
         folder = outputs_in(where, paper).folder
         settings = Settings(nrc=_given(request.nrc, "nrc"), ratings=_given(request.ratings, "stigma-ratings"))
-        read = 0
+        outputs = Outputs(folder)
         for item in items:
-            outputs = Outputs(folder)
+            outputs.missing = {}
             cells = tuple(item.cells(outputs, settings))
-            read += outputs.read
             done.append(
                 ReplicatedItem(name=item.name, about=item.about, cells=cells, missing=tuple(outputs.missing))
             )
-        if not read:
+        if not outputs.read:
             example = next(iter(done[0].missing), "")
             raise DataError(
                 f"'{folder}' has no file of {paper.repository}, such as '{example}'; give a copy of the repository"
@@ -125,5 +124,7 @@ def run_replicate(request: ReplicateRequest, *, on_file: OnFile | None = None) -
 
 
 def _given(path: Path | None, name: str) -> str:
+    if path is not None and not path.is_file():  # an item that does not take it would never say so
+        raise DataError(f"no file '{path}'; give the path of the data set {name!r}")
     file = path if path is not None else added_file(name)
     return "" if file is None else str(file)

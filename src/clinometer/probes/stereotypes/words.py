@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from clinometer.data.printed_values import load_printed_values
 from clinometer.data.stereotypes_data import load_published_values
 from clinometer.data.wording import counted
 from clinometer.probes.kit import (
@@ -259,8 +260,14 @@ def _similarity_headline(rows: Sequence[Finding]) -> Iterator[str]:
         most = max(pairs, key=lambda row: row.estimate)
         yield (
             f"Emotion profiles are most alike in {most.labels['model']} and {most.labels['other_model']}: ρ = "
-            f"{_with_interval(most)}; by chance {float(most.labels['by_chance']):.2f}."
+            f"{_with_interval(most)}; by chance {float(most.labels['by_chance']):.2f}{_most_alike_in_the_paper()}."
         )
+
+
+def _most_alike_in_the_paper() -> str:
+    printed = [each for each in load_printed_values("stereotypes") if each.measure == "similarity over all groups"]
+    most = max(printed, key=lambda each: each.value)
+    return f"; the paper's most alike, {most.model}, have {most.printed}"
 
 
 def _shift_headline(rows: Sequence[Finding]) -> Iterator[str]:
