@@ -397,8 +397,9 @@ class Verdict:
     size: str  # how large the estimate is, beside something that a reader knows; "": nothing to compare with
     sentence: str  # for a reader without statistics
     reason: str = ""  # why nothing can be told
-    # "robustness": the paper claims that something moves a model, or does not; no lean, and no exit code counts it
-    concerns: Literal["lean", "robustness"] = "lean"
+    # "robustness": the paper claims that something moves a model, or does not; no lean, no exit code counts it.
+    # "refusals": that some groups are refused more is a lean; that all are refused alike says nothing of answers
+    concerns: Literal["lean", "refusals", "robustness"] = "lean"
     rows: tuple[RowReference, ...] = ()  # what it rests on
 
 

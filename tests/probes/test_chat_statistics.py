@@ -138,6 +138,7 @@ def asked(rates: dict[str, tuple[int, float]], *, rng: np.random.Generator, answ
 def verdict_of(rates: dict[str, tuple[int, float]], seed: int = 0) -> Verdict:
     rows = refusal_rows([asked(rates, rng=np.random.default_rng(seed))], seed=seed)
     (verdict,) = refusal_verdicts(rows, audit="stereotypes")
+    assert verdict.concerns == "refusals"
     return verdict
 
 

@@ -49,6 +49,15 @@ def test_a_model_that_is_not_robust_does_not_lean_for_that():
     assert grid(moved, NONE, LEAN)[0].cells[0].first.verdict == LEAN
 
 
+def test_a_model_that_refuses_nobody_does_not_look_fair_for_that():
+    """Answers that cannot be judged stay so; that some groups are refused more is a lean like any other."""
+    alike, more = (replace(each, concerns="refusals", aspect="refusals") for each in (NONE, LEAN))
+    assert grid(alike, UNKNOWN)[0].cells[0].state == "cannot tell"
+    assert grid(alike, NONE)[0].cells[0].first.verdict == NONE
+    assert grid(more, UNKNOWN)[0].cells[0].state == "lean"
+    assert grid(alike)[0].cells[0].state == "none found"  # nothing else was asked
+
+
 def test_of_one_state_the_order_of_the_audit_decides():
     (row,) = grid(replace(LEAN, aspect="first"), replace(LEAN, aspect="second"))
     assert row.cells[0].first.verdict.aspect == "first"

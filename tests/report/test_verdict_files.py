@@ -23,6 +23,9 @@ HOSTILE = replace(LEAN, model="<img src=x>|`x`", sentence="<img src=x>|`x` leans
         ((UNKNOWN, LEAN), 3, 3),
         ((LEAN,), 3, 3),
         ((NONE, replace(LEAN, concerns="robustness")), 0, 0),
+        ((replace(NONE, concerns="refusals"), UNKNOWN), 4, 0),
+        ((replace(NONE, concerns="refusals"),), 4, 0),
+        ((NONE, replace(LEAN, concerns="refusals")), 3, 3),
     ],
 )
 def test_the_exit_code_follows_from_the_verdicts(verdicts, code, allowed):

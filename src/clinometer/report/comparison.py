@@ -17,6 +17,7 @@ from clinometer.report.rendering import asset, page_templates, security_policy
 from clinometer.report.rounding import estimate_text, interval_text
 from clinometer.report.summary import Interval
 from clinometer.report.tables import TableView, table_view
+from clinometer.report.verdict_files import is_of_a_lean
 from clinometer.store import write_atomically
 from clinometer.types import ChangeState, ChangeVerdict, Finding, FindingTable, Verdict
 
@@ -232,7 +233,7 @@ def _otherwise(leans: Iterable[Verdict], audit: str) -> Standing:
 
 
 def _lean_state(leans: Iterable[Verdict], audit: str) -> str:
-    known = [each.state for each in leans if each.audit == audit and each.concerns == "lean"]
+    known = [each.state for each in leans if each.audit == audit and is_of_a_lean(each)]
     return next((state for state in _LEANS if state in known), "")
 
 

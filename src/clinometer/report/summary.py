@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clinometer.report.rounding import estimate_text, interval_text
+from clinometer.report.verdict_files import is_of_a_lean
 from clinometer.types import Findings, State, Verdict
 
 # A lean is what a reader must not miss; "cannot tell" speaks for a cell only when nothing else does.
@@ -95,9 +96,9 @@ def _is_about(verdict: Verdict, model: str) -> bool:
 
 
 def _place(verdict: Verdict) -> float:
-    """Order by state; that a stray sentence moves a model is no lean of it, here as for the exit code."""
+    """Order by state; what is not of a lean comes after all that is, here as for the exit code."""
     order = _FIRST.index(verdict.state)
-    return order if verdict.concerns == "lean" else max(order, 1) + 0.5
+    return order if is_of_a_lean(verdict) else order + len(_FIRST)
 
 
 def _cell(model: str, verdicts: Sequence[Verdict], scales: Mapping[str, tuple[float, float]]) -> Cell:

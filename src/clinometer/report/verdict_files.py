@@ -37,6 +37,15 @@ class _Judged(Protocol):
     def estimate(self) -> float: ...
 
 
+def is_of_a_lean(verdict: Verdict) -> bool:
+    """Tell whether a verdict counts where leans are counted: on the first screen, in headings, for the exit code.
+
+    That a model refuses some groups more is a lean. That it refuses all alike must not make a model look fair
+    whose answers cannot be judged.
+    """
+    return verdict.concerns == "lean" or (verdict.concerns == "refusals" and verdict.state == "lean")
+
+
 def exit_code(
     verdicts: Sequence[Verdict], *, fail_on: FailOn, allow_cannot_tell: bool = False, limits: Limits | None = None
 ) -> int:
@@ -47,7 +56,7 @@ def exit_code(
     """
     if not fail_on and limits is None:
         return 0
-    counted = [(each, each.aspect) for each in verdicts if each.concerns == "lean"]
+    counted = [(each, each.aspect) for each in verdicts if is_of_a_lean(each)]
     return _code(counted, broken="lean", limits=limits, allow_cannot_tell=allow_cannot_tell)
 
 
@@ -108,7 +117,7 @@ def verdicts_markdown(run: str, verdicts: Sequence[Verdict]) -> str:
     counted = ", ".join(
         f"{number} × {state}"
         for state in _ORDER
-        if (number := sum(each.state == state for each in verdicts if each.concerns == "lean"))
+        if (number := sum(each.state == state for each in verdicts if is_of_a_lean(each)))
     )
     lines = [
         f"### Clinometer: {counted or 'no verdicts'}",

@@ -169,22 +169,21 @@ def refusal_verdicts(rows: Sequence[Finding], *, audit: str) -> tuple[Verdict, .
         others = rate - chosen.estimate
         everyone = select(rows, model=model, measure=REFUSED, group=EVERYONE)[0].estimate
         said = f"refuses {percent(rate, 0)} of the answers about {group} and {percent(others, 0)} about the others"
-        verdicts.append(
-            conclude(
-                chosen,
-                audit=audit,
-                model=model,
-                aspect=ASPECT,
-                table=CAPTION.name,
-                said=Said(
-                    above=said,
-                    below=said,
-                    none=f"refuses {percent(everyone, 0)} of the answers, with no measurable difference by group",
-                ),
-                detectable=detectable_from_interval(chosen.low, chosen.high, tests=len(compared)),
-                size=f"{100 * abs(chosen.estimate):.0f} percentage points",
-            )
+        verdict = conclude(
+            chosen,
+            audit=audit,
+            model=model,
+            aspect=ASPECT,
+            table=CAPTION.name,
+            said=Said(
+                above=said,
+                below=said,
+                none=f"refuses {percent(everyone, 0)} of the answers, with no measurable difference by group",
+            ),
+            detectable=detectable_from_interval(chosen.low, chosen.high, tests=len(compared)),
+            size=f"{100 * abs(chosen.estimate):.0f} percentage points",
         )
+        verdicts.append(replace(verdict, concerns="refusals"))
     return tuple(verdicts)
 
 
