@@ -98,6 +98,14 @@ def test_no_number_stands_beside_what_cannot_be_told(many):
     assert (standing.numbers, standing.letters, standing.distance, standing.interval) == ("", "", None, None)
 
 
+def test_refusing_nobody_more_than_others_is_not_an_even_hand(many):
+    page = page_of(many)
+    (gated,) = page.leans["gated"]
+    refusals = replace(gated, state="none found", aspect="for whom it refuses to answer", concerns="refusals")
+    (column,) = standing_columns(replace(page, leans={**page.leans, "gated": (gated, refusals)}))
+    assert column.standings["gated"].state == "cannot tell"
+
+
 def test_every_measure_is_counted_as_the_command_counts(two):
     tally = re.search(r'<p class="tally">(.*?)</p>', render_comparison(page_of(two)))[1]
     assert re.findall(r">(\d × [a-z ]+)<", tally) == ["1 × worse", "1 × no change found"]
