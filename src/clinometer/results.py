@@ -75,27 +75,15 @@ class Table:
         return f"<p><b>{html.escape(self.title)}</b></p>{frame}<p>{html.escape(self.caption)}</p>"
 
 
-class AuditResult(Mapping[str, Table]):
-    """What one audit concluded: its tables by name, its headlines and its notices."""
+class _Tables(Mapping[str, Table]):
+    """Tables by name, as a dictionary: what an audit and a comparison have in common."""
 
-    def __init__(self, findings: Findings) -> None:
-        self.name = findings.probe
-        self.headlines = findings.headlines
-        self.notices = findings.notices
-        self.findings = findings
-        self._tables = {
-            table.name: Table(table, [figure for figure in findings.figures if figure.table == table.name])
-            for table in findings.tables
-        }
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before believing a number."""
-        return tuple(notice.text for notice in self.notices if notice.level == "warning")
+    _tables: Mapping[str, Table]
+    _within: str  # what they are the tables of, for an error
 
     def __getitem__(self, name: str) -> Table:
         if name not in self._tables:
-            raise KeyError(f"no table {name!r} in {self.name}; {nearest(name, self._tables)}")
+            raise KeyError(f"no table {name!r} in {self._within}; {nearest(name, self._tables)}")
         return self._tables[name]
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -106,6 +94,26 @@ class AuditResult(Mapping[str, Table]):
 
     def __len__(self) -> int:
         return len(self._tables)
+
+
+class AuditResult(_Tables):
+    """What one audit concluded: its tables by name, its headlines and its notices."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.name = findings.probe
+        self.headlines = findings.headlines
+        self.notices = findings.notices
+        self.findings = findings
+        self._within = findings.probe
+        self._tables = {
+            table.name: Table(table, [figure for figure in findings.figures if figure.table == table.name])
+            for table in findings.tables
+        }
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before believing a number."""
+        return tuple(notice.text for notice in self.notices if notice.level == "warning")
 
     def __repr__(self) -> str:
         lines = [f"{self.name}: {len(self._tables)} tables"]
@@ -265,7 +273,7 @@ _STANDINGS = Figure(
 )
 
 
-class Comparison(Mapping[str, Table]):
+class Comparison(_Tables):
     """Two models or more, compared: `comparison["changes"]` is a table, `comparison.verdicts` what follows.
 
     >>> clinometer.compare("runs/before", "runs/after")                # doctest: +SKIP
@@ -294,6 +302,7 @@ class Comparison(Mapping[str, Table]):
         self.left_out = tuple(left_out)  # what was given and could not be opened
         self.tables = tuple(tables)
         figures = (_CHANGES, _SIMILARITY, _STANDINGS)
+        self._within = "this comparison"
         self._tables = {
             table.name: Table(table, [figure for figure in figures if figure.table == table.name])
             for table in tables
@@ -323,20 +332,6 @@ class Comparison(Mapping[str, Table]):
             sources=self.sources,
         )
         return write_comparison(page, Path(path))
-
-    def __getitem__(self, name: str) -> Table:
-        if name not in self._tables:
-            raise KeyError(f"no table {name!r} in this comparison; {nearest(name, self._tables)}")
-        return self._tables[name]
-
-    def _ipython_key_completions_(self) -> list[str]:
-        return list(self._tables)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tables)
-
-    def __len__(self) -> int:
-        return len(self._tables)
 
     def __repr__(self) -> str:
         counts = _tally(self.verdicts)
