@@ -163,10 +163,12 @@ class StaticSampler:
         self._on_gpu = decoder.device.type == "cuda"
         self._graphs_work = self._on_gpu
         self._draw: Callable[..., Tensor] = draw
+        self._floors: Callable[..., Tensor] = floors_of
+        self._fast: Any = None  # a `Step`, where the model can be run by one
         if self._on_gpu:
             from clinometer.models.local.fast import kernels  # needs Triton, which is there where torch has CUDA
 
-            self._draw = kernels.draw
+            self._draw, self._floors = kernels.draw, kernels.floors
 
     @classmethod
     @torch.inference_mode()
@@ -182,15 +184,11 @@ class StaticSampler:
                 _log_why_slower(decoder, "its cache, a sliding window or a state, does not fit into fixed places")
                 return None
             sampler = cls(decoder, stop, layers)
-            rows, width = ids.shape
-            storage = sampler._room(rows=rows, width=width)
-            texts = [row[:length].astype(np.int32) for row, length in zip(ids.cpu().numpy(), lengths, strict=True)]
-            sampler._fill(storage, texts, np.arange(rows))
-            storage.tokens[:rows] = ids.gather(1, lengths[:, None])[:, 0]
-            storage.places[:rows] = lengths
-            logits = sampler._run(storage, rows=rows, width=width)[:, : decoder.size].float()
-            expected = known.logits(torch.arange(rows, device=decoder.device), lengths)
-            if not _agree(logits, expected, lengths, eps=torch.finfo(layers[0].keys.dtype).eps):
+            expected = known.logits(torch.arange(len(ids), device=decoder.device), lengths)
+            sampler._fast = _step_of(decoder)
+            if sampler._fast is not None and not sampler._steps_like(expected, ids, lengths):
+                sampler._fast = None
+            if sampler._fast is None and not sampler._steps_like(expected, ids, lengths):
                 _log_why_slower(decoder, "a step with its cache in fixed places gives other logits than the model")
                 return None
         except torch.OutOfMemoryError:
@@ -201,12 +199,23 @@ class StaticSampler:
         sampler._storage = None
         return sampler
 
+    def _steps_like(self, expected: Tensor, ids: Tensor, lengths: Tensor) -> bool:
+        """Tell whether a step from the first tokens of some texts gives the logits that are expected there."""
+        rows, width = ids.shape
+        storage = self._room(rows=rows, width=width)
+        texts = [row[:length].astype(np.int32) for row, length in zip(ids.cpu().numpy(), lengths, strict=True)]
+        self._fill(storage, texts, np.arange(rows))
+        storage.tokens[:rows] = ids.gather(1, lengths[:, None])[:, 0]
+        storage.places[:rows] = lengths
+        logits = self._run(storage, rows=rows, width=width)[:, : self._decoder.size].float()
+        return _agree(logits, expected, lengths, eps=torch.finfo(self._layers[0].keys.dtype).eps)
+
     def most_rows(self, prompts: Sequence[Prompt]) -> int:
         """Return how many samples of the prompts may run at a time."""
         if not self._on_gpu:
             return _ROWS_ON_CPU
         each: int = sum(layer.keys[0, :, 0].nbytes + layer.values[0, :, 0].nbytes for layer in self._layers)
-        projected = self._decoder.size * (32 if sort_of(prompts, 1) else 8)  # bytes; sorting takes copies
+        projected = self._decoder.size * 8  # bytes
         memory: int = torch.cuda.get_device_properties(self._decoder.device).total_memory
         fit = int(_MOST_MEMORY * memory) // (each * _width_for(prompts) + projected)
         return max(1, min(_MOST_ROWS, fit))
@@ -326,6 +335,11 @@ class StaticSampler:
         self._choose(storage, logits, sort)
 
     def _run(self, storage: Storage, *, rows: int, width: int) -> Tensor:
+        if self._fast is not None:
+            keys, values = ([held[:rows] for held in layers] for layers in (storage.keys, storage.values))
+            hidden = self._fast.run(storage.tokens[:rows], storage.places[:rows], keys, values)
+            logits: Tensor = self._decoder.project(hidden)
+            return logits
         tokens, places = storage.tokens[:rows, None], storage.places[:rows, None]
         with attention_by_place(self._decoder.config):
             states = self._decoder.run(
@@ -341,12 +355,25 @@ class StaticSampler:
         rows = len(logits)
         ways = {"temperatures": storage.temperatures[:rows]}
         cuts = {"top_k": storage.top_k[:rows], "top_p": storage.top_p[:rows]}
-        floors = floors_of(logits, **ways, **cuts, sort=sort) if sort else None
+        floors = self._floors(logits, **ways, **cuts, sort=sort) if sort else None
         numbers = storage.numbers[:, :rows].index_select(0, storage.step)[0]
         tokens = self._draw(logits, numbers, **ways, floors=floors)
         storage.written[:, :rows].index_copy_(0, storage.step, tokens[None])
         torch.clamp(tokens, min=0, out=storage.tokens[:rows])
         storage.step.add_(1)
+
+
+def _step_of(decoder: Decoder) -> Any:
+    """Return a `Step` for the model; None where there is none for it."""
+    if decoder.device.type != "cuda" or not decoder.projects:
+        return None
+    from clinometer.models.local.fast import step
+
+    try:
+        return step.Step(decoder.model)
+    except (step.UnknownLayersError, AttributeError) as error:
+        logger.debug("steps as transformers runs them: %s", error)
+        return None
 
 
 def _width_for(prompts: Sequence[Prompt]) -> int:
