@@ -69,7 +69,8 @@ def draw(logits: Tensor, numbers: Tensor, *, temperatures: Tensor, floors: Tenso
 def floors(logits: Tensor, *, temperatures: Tensor, top_k: Tensor, top_p: Tensor, sort: int = 0) -> Tensor:
     """Return for each row of logits the lowest one that may be drawn: what `draw.floors_of` finds by sorting.
 
-    Here, whatever `sort` says, the row is read a few times instead: how much is at or above a cut tells on which side the floor is.
+    Here the row is read a few times instead, whatever `sort` says: how much is at or above a cut tells on which
+    side of it the floor is.
     """
     rows, size = logits.shape
     result = torch.empty(rows, dtype=torch.float32, device=logits.device)
