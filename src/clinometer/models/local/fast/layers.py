@@ -288,9 +288,9 @@ def _gelu(values: Tensor) -> Tensor:
 
     The library's error function costs a GPU more time than reading and writing the values does.
     """
-    if values.dtype != torch.bfloat16:
-        return gelu(values)
     wide = values.float()
+    if values.dtype != torch.bfloat16:
+        return gelu(wide).to(values.dtype)  # a library's half precision may round on the way
     square = wide * wide
     per_value = torch.full_like(square, _LOG_ODDS[-1])
     for term in reversed(_LOG_ODDS[:-1]):
