@@ -73,7 +73,7 @@ THEIRS = {
     },
     "probes": {"numpy", "polars", "pydantic"},
     "store": {"numpy", "pyarrow", "polars", "filelock"},
-    "engine": {"ray", "filelock"},
+    "engine": {"numpy", "ray", "filelock"},
     "report": {"altair", "vl_convert", "jinja2", "markupsafe", "polars", "huggingface_hub", "yaml"},
     "annotation": {"numpy", "polars"},
     "replication": {"numpy"},

@@ -61,14 +61,14 @@ class Column:
 
     values: pa.Array
     codes: npt.NDArray[np.int32] | None = None
+    sizes: npt.NDArray[np.int64] | None = None  # of the values, in bytes, where they are texts
 
     def bytes_of(self) -> int:
         """Return how much memory the rows take once they are read, roughly."""
         if self.codes is None:
             return int(self.values.nbytes)
-        if pa.types.is_string(self.values.type):
-            lengths = pc.fill_null(pc.binary_length(self.values), 0).to_numpy()
-            return int(lengths[self.codes].sum()) + 4 * len(self.codes)
+        if self.sizes is not None and len(self.sizes) > 1:
+            return int(self.sizes[self.codes].sum())
         return int(self.values.nbytes) * len(self.codes) // max(1, len(self.values))
 
 
@@ -79,7 +79,8 @@ class Converter:
     """Converts rows; remembers values, by the object they are, that many batches share."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, pa.DataType], tuple[Any, pa.Array]] = OrderedDict()
+        self._known: OrderedDict[tuple[int, pa.DataType], tuple[Any, Column]] = OrderedDict()
+        self._tag_types: OrderedDict[int, tuple[Any, pa.DataType]] = OrderedDict()
 
     def columns(self, recorded: Recorded) -> Columns:
         """Return the columns of a record; raise RecordsError if a value cannot be stored exactly."""
@@ -116,27 +117,41 @@ class Converter:
                 yield column, self._coded(column, Coded.same(same, len(answers)), arrow)
 
     def _tagged(self, column: str, name: str, tag: Coded) -> Column:
-        used = tag.used()  # a window's values need not all be in these rows, nor of one type
-        values = tuple(None if value is ABSENT else value for value in used.values)
-        kind = tag_type(name, values)
-        if len(values) == len(tag.values) and ABSENT not in tag.values:
-            return self._coded(column, tag, kind)
-        return self._coded(column, Coded(values, used.codes), kind)
+        known = self._tag_types.get(id(tag.values))
+        if known is None:
+            used = tag.used()  # a window's values need not all be in these rows, nor of one type
+            values = tuple(None if value is ABSENT else value for value in used.values)
+            known = tag.values, tag_type(name, values)
+            if len(values) < len(tag.values) or any(value is ABSENT for value in tag.values):
+                return self._coded(column, Coded(values, used.codes), known[1])
+            _keep(self._tag_types, id(tag.values), known)
+        return self._coded(column, tag, known[1])
 
     def _coded(self, name: str, column: Coded, kind: pa.DataType) -> Column:
         one = len(column.values) == 1
         known = (id(column.values[0] if one else column.values), kind)
-        if known not in self._known:
-            if 2 * len(column.values) > len(column.codes):
+        if (found := self._known.get(known)) is None:
+            if not one and 2 * len(column.values) > len(column.codes):
                 column = column.used()
                 if len(column.values) == len(column.codes):  # every row has its own
                     return Column(convert(name, column.each(), kind))
-                return Column(convert(name, list(column.values), kind), column.codes)
-            self._known[known] = (column.values, convert(name, list(column.values), kind))
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
-        self._known.move_to_end(known)
-        return Column(self._known[known][1], column.codes)
+                return _sized(convert(name, list(column.values), kind), column.codes)
+            found = column.values, _sized(convert(name, list(column.values), kind))
+            _keep(self._known, known, found)
+        return Column(found[1].values, column.codes, found[1].sizes)
+
+
+def _keep(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    """Remember something, and forget what was learnt first."""
+    known[key] = value
+    if len(known) > _KEPT:
+        known.popitem(last=False)
+
+
+def _sized(values: pa.Array, codes: npt.NDArray[np.int32] | None = None) -> Column:
+    if not pa.types.is_string(values.type):
+        return Column(values, codes)
+    return Column(values, codes, 4 + pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64))
 
 
 def joined(waiting: Sequence[Columns], schema: pa.Schema) -> pa.RecordBatch:
