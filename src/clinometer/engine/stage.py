@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clinometer.engine.ahead import ahead
 from clinometer.engine.asking import Asked, EndpointStage, Source, identity_of
 from clinometer.engine.batching import WINDOW, plan_batches
 from clinometer.engine.cache import AnswerCache
@@ -22,10 +24,12 @@ from clinometer.engine.progress import Progress
 from clinometer.errors import RecordsError
 from clinometer.models.endpoint.model import run_in_loop
 from clinometer.models.endpoint.sending import CONCURRENCY, Free, Meter, Pace, Patience, Sender
-from clinometer.models.protocols import ANSWERS, CanSend, Model
+from clinometer.models.protocols import ANSWERS, CanLaunch, CanSend, Model
 from clinometer.questions import Items, Requests, as_answers, in_windows
 from clinometer.store import Done, Recorded, RecordWriter, Row, RunFolder, StageKey, digests_of_tags
 from clinometer.types import Answer, Block, Item
+
+_WINDOWS_AHEAD = 2  # that are made and planned before the device asks for them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +188,10 @@ def run_stage(
     computes.
     """
     with run.writer(key, by=by) as writer:
-        recorder = _Recorder(writer, progress, Journal(run.stage_folder(key), run=run.path))
-        windows = _incomplete(_windows(questions, identity, done), run=run, key=key, recorder=recorder)
-        first = next(windows, None)
-        wanted = itertools.chain([] if first is None else [first], windows)
+        recorder = _Recorder(run, key, writer, progress, Journal(run.stage_folder(key), run=run.path))
+        windows = _windows(questions, identity, done)
+        first = next(filter(recorder.lacks, windows), None)
+        wanted = itertools.chain([] if first is None else [first], filter(recorder.lacks, windows))
         if first is None:
             recorder.journal.replace({})  # all of it is recorded
         elif cache is not None:
@@ -197,10 +201,11 @@ def run_stage(
         elif isinstance(worker().model, CanSend):
             _ask_endpoint(wanted, worker(), recorder=recorder)
         else:
-            # one stream: a device gets the first batches of a window before it has finished the window before
-            asked = (batch for window in wanted for batch in _planned(window, worker()))
-            for batch, answers in _answered(asked, worker):
-                recorder.record(batch, answers)
+            with contextlib.closing(_plans(first, windows, worker())) as plans:
+                # one stream: a device gets the first batches of a window before it has finished the window before
+                asked = (batch for window, plan in plans if recorder.lacks(window) for batch in plan)
+                for batch, answers in _answered(asked, worker):
+                    recorder.record(batch, answers)
     if recorder.seen < done.size:
         raise RecordsError(
             f"{key}: {done.size:,} answers are recorded, but {recorder.seen:,} questions are asked: records were "
@@ -212,29 +217,30 @@ def run_stage(
 class _Recorder:
     """Records answers and reports progress."""
 
+    run: RunFolder
+    key: StageKey
     writer: RecordWriter
     progress: Progress
     journal: Journal
     seen: int = 0  # items of the stage so far
 
+    def lacks(self, window: _Window) -> bool:
+        """Tell whether a window lacks an answer; what only has other tags by now is recorded anew, once."""
+        new = window.first >= self.seen
+        self.seen = window.first + len(window.items)
+        if new and window.relabelled:
+            self.writer.relabel(_relabelled(window, self.run, self.key))
+            count = len(window.relabelled)
+            self.progress.note(
+                f"{self.key}: {count:,} answers have other tags now: recorded anew, not asked again"
+            )
+        return bool(window.missing.any())
+
     def record(self, batch: _Asked, answers: Sequence[Answer]) -> None:
+        """Record the answers to a batch."""
         recorded = batch.window.recorded(batch.positions, answers)
         self.writer.append(recorded)
         self.progress.advance(int(batch.window.missing[recorded.indices - batch.window.first].sum()))
-
-
-def _incomplete(
-    windows: Iterable[_Window], *, run: RunFolder, key: StageKey, recorder: _Recorder
-) -> Iterator[_Window]:
-    """Yield the windows that lack an answer; what only has other tags by now is recorded anew."""
-    for window in windows:
-        recorder.seen = window.first + len(window.items)
-        if window.relabelled:
-            recorder.writer.relabel(_relabelled(window, run, key))
-            count = len(window.relabelled)
-            recorder.progress.note(f"{key}: {count:,} answers have other tags now: recorded anew, not asked again")
-        if window.missing.any():
-            yield window
 
 
 def _relabelled(window: _Window, run: RunFolder, key: StageKey) -> list[Row]:
@@ -273,6 +279,21 @@ def _planned(window: _Window, worker: Worker, *, known: Set[bytes] = frozenset()
         positions = distinct[chosen]
         if window.missing[positions].any():
             yield _Asked(window, positions, requests.take(chosen))
+
+
+def _plans(
+    first: _Window, windows: Iterator[_Window], worker: Worker
+) -> Generator[tuple[_Window, Iterable[_Asked]], None, None]:
+    """Yield windows with their batches; for a device that works by itself, they are planned ahead in a thread."""
+    model = worker.model
+    if not (isinstance(model, CanLaunch) and model.runs_in_background):
+        yield from ((window, _planned(window, worker)) for window in itertools.chain([first], windows))
+        return
+    # a window that lacks nothing is not planned
+    plans = ((window, list(_planned(window, worker)) if window.missing.any() else []) for window in windows)
+    with contextlib.closing(ahead(plans, by=_WINDOWS_AHEAD)) as planned:
+        yield first, _planned(first, worker)
+        yield from planned
 
 
 def _answered(asked: Iterable[_Asked], worker: Callable[[], Worker]) -> Iterator[tuple[_Asked, Sequence[Answer]]]:

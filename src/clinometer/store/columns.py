@@ -27,7 +27,8 @@ from clinometer.store.schema import KEY_BYTES, Row, arrow_type, convert, hints_o
 from clinometer.store.tags import TAGS, TAGS_BYTES, digests_of_tags
 from clinometer.types import Answer, WordAnswer
 
-_KEPT = 512  # sets of values that are known as columns
+_KEPT_BYTES = 32_000_000  # of values that are known as columns
+_KEPT_TAGS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,10 @@ class Converter:
     """Converts rows; remembers values, by the object they are, that many batches share."""
 
     def __init__(self) -> None:
+        # with what it was made of, so that no other object can be taken for it
         self._known: OrderedDict[tuple[int, pa.DataType], tuple[Any, Column]] = OrderedDict()
-        self._tag_types: OrderedDict[int, tuple[Any, pa.DataType]] = OrderedDict()
+        self._bytes = 0
+        self._tags: OrderedDict[int, tuple[Any, tuple[Any, ...], pa.DataType]] = OrderedDict()
 
     def columns(self, recorded: Recorded) -> Columns:
         """Return the columns of a record; raise RecordsError if a value cannot be stored exactly."""
@@ -92,14 +95,15 @@ class Converter:
             TAGS: Column(_fixed(TAGS, recorded.digests, TAGS_BYTES)),
         }
         for name, tag in recorded.items.tags.items():
-            columns[f"tag_{column_name(name, what='tag')}"] = self._tagged(f"tag_{name}", name, tag)
-        columns["ask_kind"] = self._coded("ask_kind", Coded.same(requests.kind.__name__, rows), pa.string())
+            columns[f"tag_{column_name(name, what='tag')}"] = self._tagged(name, tag)
+        columns["ask_kind"] = self._shared("ask_kind", Coded.same(requests.kind.__name__, rows), pa.string())
         for name, hint in hints_of(requests.kind).items():
-            columns[f"ask_{name}"] = self._coded(f"ask_{name}", requests.columns[name], arrow_type(hint))
+            columns[f"ask_{name}"] = self._shared(f"ask_{name}", requests.columns[name], arrow_type(hint))
         columns |= self._answers(recorded.answers)
         for name in dict.fromkeys(itertools.chain.from_iterable(recorded.sources)):
             told = Coded.of([source.get(name) for source in recorded.sources])
-            columns[f"from_{column_name(name, what='source')}"] = self._tagged(f"from_{name}", name, told)
+            column = f"from_{column_name(name, what='source')}"
+            columns[column] = _own(column, told, tag_type(name, told.values))
         return columns
 
     def _answers(self, answers: Sequence[Answer]) -> Iterator[tuple[str, Column]]:
@@ -107,45 +111,48 @@ class Converter:
         for name, hint in hints_of(kind).items():
             column, arrow = f"got_{name}", arrow_type(hint)
             if not isinstance(answers, WordAnswers):
-                yield column, self._coded(column, Coded.of(list(map(attrgetter(name), answers))), arrow)
+                yield column, _own(column, Coded.of(list(map(attrgetter(name), answers))), arrow)
             elif name == "logprobs":
                 offsets = np.arange(len(answers) + 1, dtype=np.int32) * answers.logprobs.shape[1]
                 flat = pa.array(np.ascontiguousarray(answers.logprobs, np.float32).reshape(-1))
                 yield column, Column(pa.ListArray.from_arrays(pa.array(offsets), flat))
             else:
                 same = answers.words if name == "words" else _DEFAULTS[name]
-                yield column, self._coded(column, Coded.same(same, len(answers)), arrow)
+                yield column, self._shared(column, Coded.same(same, len(answers)), arrow)
 
-    def _tagged(self, column: str, name: str, tag: Coded) -> Column:
-        known = self._tag_types.get(id(tag.values))
+    def _tagged(self, name: str, tag: Coded) -> Column:
+        known = self._tags.get(id(tag.values))
         if known is None:
-            used = tag.used()  # a window's values need not all be in these rows, nor of one type
-            values = tuple(None if value is ABSENT else value for value in used.values)
-            known = tag.values, tag_type(name, values)
-            if len(values) < len(tag.values) or any(value is ABSENT for value in tag.values):
-                return self._coded(column, Coded(values, used.codes), known[1])
-            _keep(self._tag_types, id(tag.values), known)
-        return self._coded(column, tag, known[1])
+            absent = any(value is ABSENT for value in tag.values)
+            values = tuple(None if value is ABSENT else value for value in tag.values) if absent else tag.values
+            try:
+                kind = tag_type(name, values)
+            except RecordsError:  # what other batches have does not concern this one
+                used = Coded(values, tag.codes).used()
+                return _own(f"tag_{name}", used, tag_type(name, used.values))
+            known = self._tags[id(tag.values)] = tag.values, values, kind
+            if len(self._tags) > _KEPT_TAGS:
+                self._tags.popitem(last=False)
+        return self._shared(f"tag_{name}", Coded(known[1], tag.codes), known[2])
 
-    def _coded(self, name: str, column: Coded, kind: pa.DataType) -> Column:
+    def _shared(self, name: str, column: Coded, kind: pa.DataType) -> Column:
+        """Convert values that other batches may have, too."""
         one = len(column.values) == 1
         known = (id(column.values[0] if one else column.values), kind)
         if (found := self._known.get(known)) is None:
-            if not one and 2 * len(column.values) > len(column.codes):
-                column = column.used()
-                if len(column.values) == len(column.codes):  # every row has its own
-                    return Column(convert(name, column.each(), kind))
-                return _sized(convert(name, list(column.values), kind), column.codes)
-            found = column.values, _sized(convert(name, list(column.values), kind))
-            _keep(self._known, known, found)
+            found = self._known[known] = column.values, _sized(convert(name, list(column.values), kind))
+            self._bytes += found[1].values.nbytes
+            while self._bytes > _KEPT_BYTES and len(self._known) > 1:
+                _, (_, forgotten) = self._known.popitem(last=False)
+                self._bytes -= forgotten.values.nbytes
         return Column(found[1].values, column.codes, found[1].sizes)
 
 
-def _keep(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    """Remember something, and forget what was learnt first."""
-    known[key] = value
-    if len(known) > _KEPT:
-        known.popitem(last=False)
+def _own(name: str, column: Coded, kind: pa.DataType) -> Column:
+    """Convert values that no other batch has."""
+    alone = len(column.values) == len(column.codes)
+    values = convert(name, column.each() if alone else list(column.values), kind)
+    return Column(values) if alone else _sized(values, column.codes)
 
 
 def _sized(values: pa.Array, codes: npt.NDArray[np.int32] | None = None) -> Column:
@@ -184,18 +191,19 @@ def _joined(parts: Sequence[Column], kind: pa.DataType) -> pa.Array:
 
 def _expanded(values: pa.Array, codes: npt.NDArray[np.int32]) -> pa.Array:
     """Return the value of each row: texts as a dictionary, if it is shorter than the rows."""
+    has = np.zeros(len(values), np.bool_)
+    has[codes] = True
+    if not has.all():
+        values, codes = values.filter(pa.array(has)), (np.cumsum(has, dtype=np.int32) - 1)[codes]
+    rows = pa.array(codes)
+    if 2 * len(values) > len(codes) or values.null_count == len(values):
+        return values.take(rows)
     if pa.types.is_string(values.type):
-        if 2 * len(values) > len(codes):
-            return values.take(pa.array(codes))
-        has = np.zeros(len(values), np.bool_)
-        has[codes] = True
-        places = np.cumsum(has) - 1
-        encoded = values.filter(pa.array(has)).dictionary_encode()  # no text twice: Parquet relies on it
-        indices = encoded.indices.take(pa.array(places[codes]))
-        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
-    if pa.types.is_list(values.type) and pa.types.is_string(values.type.value_type) and not values.null_count:
+        encoded = values.dictionary_encode()  # no text twice: Parquet relies on it
+        return pa.DictionaryArray.from_arrays(encoded.indices.take(rows), encoded.dictionary)
+    if pa.types.is_list(values.type) and pa.types.is_string(values.type.value_type):
         values = pa.ListArray.from_arrays(values.offsets, values.values.dictionary_encode())
-    return values.take(pa.array(codes))
+    return values.take(rows)
 
 
 def _concatenated(arrays: Iterable[pa.Array], kind: pa.DataType) -> pa.Array:
