@@ -111,6 +111,9 @@ class Requests(Sequence[Request]):
         for fields in zip(*(column.each() for column in self.columns.values()), strict=True):
             yield self.kind(**dict(zip(self.columns, fields, strict=True)))
 
+    def __repr__(self) -> str:
+        return repr(list(self))
+
     def __reduce__(self) -> tuple[Any, ...]:
         # another process needs the values that are used, and no others
         return Requests, (self.kind, {name: column.used() for name, column in self.columns.items()})

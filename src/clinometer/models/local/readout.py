@@ -49,7 +49,7 @@ def send(values: Any, device: torch.device) -> Tensor:
 def fetch(values: Tensor) -> Callable[[], Tensor]:
     """Begin to copy values from the device; what is returned waits for them, and for nothing begun later."""
     if values.device.type != "cuda":
-        return lambda: values
+        return values.cpu
     copy = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
     copy.copy_(values, non_blocking=True)
     copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
