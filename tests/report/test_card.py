@@ -84,7 +84,12 @@ def test_results_come_back_from_the_metadata_as_they_went_in():
         "model": "org/mine",
     }
     assert (unknown.metric_value, unknown.metric_name) == ("cannot tell", "groups (blank)")
-    assert unknown.metric_args == {"state": "cannot tell", "n": 122, "run": "e3b0c44298fc1c14", "model": "org/mine"}
+    assert unknown.metric_args == {
+        "state": "cannot tell",
+        "n": 122,
+        "run": "e3b0c44298fc1c14",
+        "model": "org/mine",
+    }
 
 
 def test_a_number_that_nothing_follows_from_is_not_given():

@@ -160,7 +160,9 @@ def _results_of_others(metadata: Mapping[str, Any]) -> tuple[str, list[EvalResul
     if len(index) > 1:
         raise InputError("the model-index of the README has results of several models; give each its own README")
     others = [result for result in results if not result.dataset_type.startswith(_OURS)]
-    written = {_short(str((result.metric_args or {}).get("model", name))) for result in results if result not in others}
+    written = {
+        _short(str((result.metric_args or {}).get("model", name))) for result in results if result not in others
+    }
     return named or ("" if name in written else name), others
 
 

@@ -114,10 +114,10 @@ def change_rows(page: ComparisonPage) -> tuple[Row, ...]:
     rows = []
     for pair in page.pairs if scales else ():
         cells = []
-        for audit in scales:
+        for audit, scale in scales.items():
             mine = [each for each in compared[audit] if (each.before, each.after) == pair]
             ordered = sorted(mine, key=lambda each: _FIRST.index(each.state))
-            shown = [_shown(each, scales[audit].get(each.measure)) for each in ordered]
+            shown = [_shown(each, scale.get(each.measure)) for each in ordered]
             cells.append(Cell(audit=audit, first=shown[0] if shown else None, others=tuple(shown[1:])))
         rows.append(Row(before=pair[0], after=pair[1], cells=tuple(cells)))
     return tuple(rows)

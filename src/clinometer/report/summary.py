@@ -23,7 +23,6 @@ _LEFT, _WIDTH = 2.0, 96.0  # of the drawn interval, in a picture that is 100 wid
 Scale = tuple[float, float]
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """An interval to draw: places from 0 to 100, on the scale that all models of the aspect share."""
@@ -159,7 +158,9 @@ def scale_of(numbers: Iterable[float]) -> Scale:
     return min(known), max(known)
 
 
-def drawn(measured: Verdict | ChangeVerdict | Finding, scale: Scale, reach: float, *, what: str) -> Interval | None:
+def drawn(
+    measured: Verdict | ChangeVerdict | Finding, scale: Scale, reach: float, *, what: str
+) -> Interval | None:
     """Return an interval as it is drawn; None where there is none, or nothing but 0 on its scale."""
     least, most = scale
     if not least < most or not all(map(math.isfinite, (measured.low, measured.high, measured.estimate))):
