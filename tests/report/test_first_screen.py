@@ -20,8 +20,8 @@ pytestmark = pytest.mark.browser
 MODELS = ("builtin:masked", "builtin:causal", "builtin:chat", "builtin:sentiment", "builtin:opinion-words")
 AUDITS = ("counterexamples", "counterfactual", "sentiment_words", "stereotypes", "stigma")
 
-# What `make audit` says of each model, audit by audit: sentence and size of a lean, the reason where nothing can be
-# told, nothing where it is not asked.
+# What `make audit` says of each model, audit by audit: sentence and size of a lean; the reason where nothing can
+# be told; nothing where the model is not asked.
 STEREOTYPE = (
     "expects the gender that is usual in an occupation more than the other",
     "54 % for the usual gender, 46 % for the other",
@@ -43,7 +43,8 @@ SAID = {
         STEREOTYPE,
         None,
         (
-            "expects 14 of 96 neutral words more after positive or negative reviews, most surely 'screaming' (negative)",
+            "expects 14 of 96 neutral words more after positive or negative reviews, "
+            "most surely 'screaming' (negative)",
             "23.0 % of the words by the paper's own rule, in its RoBERTa-base 4.0 %",
         ),
         NEGATIVE,
@@ -73,7 +74,8 @@ SAID = {
         None,
         "too little was measured for an interval",
         (
-            "judges a review differently once a neutral word is appended (9 of 10 words), most surely 'insights' (better)",
+            "judges a review differently once a neutral word is appended (9 of 10 words), "
+            "most surely 'insights' (better)",
             "34 % of the step from negative to positive reviews",
         ),
         None,
@@ -148,8 +150,7 @@ def test_five_models_and_five_audits_are_in_sight_before_anything_is_touched(bro
     for text in texts:
         told = text.startswith(("lean", "none found"))
         assert told == ("−0.0443" in text) == ("detectable from 0.174" in text)
-        assert ("0.000" in text) is False  # what cannot be told is not a number
-    assert not [svg for svg in browser.find_elements("css selector", ".cannot-tell svg, .not-asked svg")]
+    assert not browser.find_elements("css selector", ".cannot-tell svg, .not-asked svg")
 
 
 def test_intervals_of_an_audit_are_below_each_other_on_one_scale(browser, tmp_path):
