@@ -158,3 +158,28 @@ def test_each_of_several_pairs_is_named(browser, tmp_path):
     browser.get(page.as_uri())
     named = [each.text for each in browser.find_elements("css selector", ".grid-of")]
     assert named == ["model 0 → model 1", "model 0 → model 2"]
+
+
+@pytest.mark.browser
+def test_on_a_phone_the_names_of_many_models_break_at_their_marks_alone(browser, tmp_path):
+    names = ("builtin:opinion-words", "organisation/a-rather-long-name-of-a-model-7b", "meta-llama/Llama-3.2-1B")
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    runs = [stigma_run(folder / f"r{i}", f"{name}-{i}", seed=i) for i, name in enumerate(names * 2)]
+    page = clinometer.compare(*runs).write_page(tmp_path / "page.html")
+    resize(browser, 390)
+    browser.get(page.as_uri())
+    torn = browser.execute_script(
+        "const torn = []; for (const cell of document.querySelectorAll('.standings th')) {"
+        "  const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);"
+        "  while (walker.nextNode()) for (const found of walker.currentNode.data.matchAll(/\\S+/g)) {"
+        "    const range = document.createRange(); range.setStart(walker.currentNode, found.index);"
+        "    range.setEnd(walker.currentNode, found.index + found[0].length);"
+        "    if (new Set([...range.getClientRects()].map(each => each.top)).size > 1) torn.push(found[0]);"
+        "  } } return torn"
+    )
+    assert torn == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    shown = [each.text for each in browser.find_elements("css selector", ".standings tbody th")]
+    assert {each.replace("\n", "") for each in shown} == {f"{name}-{i}" for i, name in enumerate(names * 2)}
+    resize(browser, 1400)
