@@ -24,7 +24,7 @@ Rows = slice | npt.NDArray[np.integer[Any]] | Sequence[int]
 ABSENT: Final = object()  # in place of a tag that an item does not have
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Coded:
     """A column: values, of which none need be used, and for each row the place of its own."""
 

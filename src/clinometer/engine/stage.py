@@ -286,13 +286,13 @@ def _plans(
 ) -> Generator[tuple[_Window, Iterable[_Asked]], None, None]:
     """Yield windows with their batches; for a device that works by itself, they are planned ahead in a thread."""
     model = worker.model
+    every = itertools.chain([first], windows)
     if not (isinstance(model, CanLaunch) and model.runs_in_background):
-        yield from ((window, _planned(window, worker)) for window in itertools.chain([first], windows))
+        yield from ((window, _planned(window, worker)) for window in every)
         return
     # a window that lacks nothing is not planned
-    plans = ((window, list(_planned(window, worker)) if window.missing.any() else []) for window in windows)
+    plans = ((window, list(_planned(window, worker)) if window.missing.any() else []) for window in every)
     with contextlib.closing(ahead(plans, by=_WINDOWS_AHEAD)) as planned:
-        yield first, _planned(first, worker)
         yield from planned
 
 

@@ -29,7 +29,8 @@ _CACHED_PARTS = 1 << 16
 _CACHED_COLUMNS = 16
 _NO_IDS: Ids = np.zeros(0, np.int32)
 _NOTHING = Part(_NO_IDS)
-_ENCODING = threading.Lock()  # one thread measures the next requests while another prepares a batch
+# One thread measures the next requests while another prepares a batch, whose columns are known by then.
+_ENCODING = threading.RLock()
 _NO_LIMIT = 10**9  # tokenizers write 10**30 for "no limit known"
 # These count positions from the padding token's id on, so that many rows of the position matrix are never used.
 _OFFSET_FAMILIES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text"})
@@ -249,18 +250,17 @@ class TextEncoder:
         """Return what each request is joined from; `end` are the special tokens that come after it."""
         requests = Requests.of(queries)
         context, join, text = (requests.columns[name] for name in ("context", "join", "text"))
-        with _ENCODING:
-            contexts = self._parts_of(context.values, _Role.CONTEXT, after_space=False)
-            present = np.array([bool(value.strip()) for value in context.values])[context.codes]
-            separated = np.array([value == "separator" for value in join.values])[join.codes] & present
-            after_space = present & ~separated
-            codes = text.codes.astype(np.intp)
-            if after_space.all() or not after_space.any():
-                texts = self._parts_of(text.values, role, after_space=bool(after_space[0]))
-            else:
-                texts = self._parts_of(text.values, role, after_space=False)
-                texts = texts.then(self._parts_of(text.values, role, after_space=True))
-                codes += len(text.values) * after_space
+        contexts = self._parts_of(context.values, _Role.CONTEXT, after_space=False)
+        present = np.array([bool(value.strip()) for value in context.values])[context.codes]
+        separated = np.array([value == "separator" for value in join.values])[join.codes] & present
+        after_space = present & ~separated
+        codes = text.codes.astype(np.intp)
+        if after_space.all() or not after_space.any():
+            texts = self._parts_of(text.values, role, after_space=bool(after_space[0]))
+        else:
+            texts = self._parts_of(text.values, role, after_space=False)
+            texts = texts.then(self._parts_of(text.values, role, after_space=True))
+            codes += len(text.values) * after_space
         if separated.any() and self._separator is None:
             first = text.values[text.codes[int(separated.argmax())]]
             raise RequestError(
@@ -296,16 +296,18 @@ class TextEncoder:
     def _parts_of(self, texts: tuple[str, ...], role: _Role, *, after_space: bool) -> Parts:
         """Encode the values of a column, unless they were encoded before; a blank context has no ids."""
         known = (id(texts), role, after_space)
-        if known not in self._columns:
+        if (found := self._columns.get(known)) is not None:
+            return found[1]
+        with _ENCODING:
             # spaces at the end of a context are the join's
             written = [text.rstrip() for text in texts] if role is _Role.CONTEXT else texts
             keys = [_Key(role, after_space, text) for text in written]
             parts = self._encode_parts(dict.fromkeys(key for key in keys if key.text or role is not _Role.CONTEXT))
-            self._columns[known] = (texts, Parts.of([parts.get(key, _NOTHING) for key in keys]))
+            column = Parts.of([parts.get(key, _NOTHING) for key in keys])
+            self._columns[known] = (texts, column)
             while len(self._columns) > _CACHED_COLUMNS:
                 self._columns.popitem(last=False)
-        self._columns.move_to_end(known)
-        return self._columns[known][1]
+        return column
 
     def _with_mask(self, text: str) -> str:
         pieces = BLANKS.split(text)
