@@ -4,8 +4,8 @@
 
 Rows are what the shift test records: a review, a text, two words, their log-probabilities, four tags. They are
 written as the engine writes them, batch by batch, in the order of a plan, and joined as a finished stage is.
-Reading back gives the columns that a probe reads; verifying compares the checksum of every part, and key and
-tags of every record with those of the question that is asked there, as `clinometer verify` does.
+Reading back gives every column; verifying compares the checksum of every part, and key and tags of every record
+with those of the question that is asked there, as `clinometer verify` does.
 
 The second part writes each batch as a part of its own, as a run does that is killed and resumed all night, opens
 the run, joins the parts and opens it again.
@@ -115,9 +115,8 @@ def large(folder: Path, total: int) -> dict[str, Any]:
             writer.flush()
     with run.lock(), joining:
         run.compact(KEY)
-    columns = ["index", "tag_word", "tag_review", "got_logprobs"]
     with reading:
-        read = sum(len(table) for table in RunFolder.open(folder).batches(KEY, columns=columns))
+        read = sum(len(table) for table in RunFolder.open(folder).batches(KEY))
     with verifying:
         opened = RunFolder.open(folder)
         damaged = opened.check()

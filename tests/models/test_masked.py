@@ -107,9 +107,38 @@ def test_columns_are_checked_as_a_list_is(tiny_model):
     (window,) = in_windows([wrong], 10)
     with pytest.raises(RequestError, match="give either words or top_k"):
         tiny_model("bert").cost(window.requests)
+    (window,) = in_windows([replace(wrong, columns={"text": ("a [MASK]", "b [MASK]"), "top_k": (1, 0)})], 10)
+    with pytest.raises(RequestError, match="give either words or top_k"):  # the second
+        tiny_model("bert").cost(window.requests)
     (window,) = in_windows([replace(wrong, columns={"text": ("a [MASK]", "b"), "top_k": (1, 1)})], 10)
     with pytest.raises(RequestError, match="exactly one"):
         tiny_model("bert").cost(window.requests)
     (window,) = in_windows([Block(kind=Classify, columns={"text": ("a", "b")})], 10)
     with pytest.raises(RequestError, match="answers Fill requests, not Classify"):
         tiny_model("bert").cost(window.requests)
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [{"words": ("man", "woman")}, {"top_k": 3}, {"words": ("man", "woman"), "normalise": "words"}],
+    ids=["over the vocabulary", "top", "over the words"],
+)
+def test_what_is_asked_in_columns_is_what_is_answered(shared, tiny_model):
+    model = tiny_model("bert")
+    texts = ("It was [MASK].", "The nurse said that it was [MASK] then.")
+    (window,) = in_windows([Block(kind=Fill, columns={"text": texts}, shared=shared)], 10)
+    listed = model.fill([Fill(text=text, **shared) for text in texts])
+    assert [repr(answer) for answer in model.launch(window.requests)()] == [repr(answer) for answer in listed]
+    total = sum(math.exp(value) for value in listed[0].logprobs)
+    assert (total == pytest.approx(1, abs=1e-5)) == ("normalise" in shared)
+
+
+def test_columns_that_ask_for_several_things_are_answered_each(tiny_model):
+    model = tiny_model("bert")
+    words = (("man", "woman"), ("woman", "great", "man"))
+    texts = ("It was [MASK].", "The [MASK] works.")
+    mixed = Block(kind=Fill, columns={"text": texts, "words": words, "normalise": ("words", "vocabulary")})
+    (window,) = in_windows([mixed], 10)
+    found = model.launch(window.requests)()
+    assert [repr(answer) for answer in found] == [repr(answer) for answer in model.fill(list(window.requests))]
+    assert [answer.words for answer in found] == list(words)
