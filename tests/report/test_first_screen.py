@@ -23,8 +23,8 @@ AUDITS = ("counterexamples", "counterfactual", "sentiment_words", "stereotypes",
 # What `make audit` says of each model, audit by audit: sentence and size of a lean; the reason where nothing can
 # be told; nothing where the model is not asked.
 STEREOTYPE = (
-    "expects the gender that is usual in an occupation more than the other",
-    "54 % for the usual gender, 46 % for the other",
+    "expects women more in female-dominated than in male-dominated work",
+    "on average 54 % for the usual gender, 46 % for the other",
 )
 NEGATIVE = (
     "describes some groups in more negative words than others, whichever way it is asked",
