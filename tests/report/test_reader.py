@@ -310,3 +310,21 @@ def test_where_chance_is_not_known_a_heat_map_shows_the_distance(browser, tmp_pa
     reveal(browser)
     assert len(set(browser.execute_script(FILLS))) == 3
     assert console(browser) == []
+
+
+def test_what_has_no_interval_is_not_drawn_where_a_figure_wants_one(browser, tmp_path):
+    """A classifier that was asked too little has no point at 0 that looks like an even hand."""
+    rows = [
+        Finding(labels={"word": "known"}, estimate=0.2, low=0.1, high=0.3, n=9),
+        Finding(labels={"word": "unknown"}, estimate=0.0, n=9),
+    ]
+    figure = {"mark": "intervals", "x": "estimate", "y": "word", "reference": 0.0}
+    points = "return document.querySelectorAll('.chart .mark-symbol.role-mark path').length"
+    for sure in (True, False):
+        load(browser, tmp_path, drawn_page(rows, **figure, sure=sure))
+        reveal(browser)
+        assert browser.execute_script(points) == (1 if sure else 2)
+        told = browser.find_element("css selector", ".plot").get_attribute("aria-label")
+        assert ("unknown" in told) is not sure
+        caption = browser.find_element("css selector", "figcaption").text
+        assert ("1 row without an interval not drawn." in caption) is sure

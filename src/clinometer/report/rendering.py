@@ -28,6 +28,7 @@ from clinometer.report.chart_style import PAGE, config
 from clinometer.report.charts import Chart, chart, opened_at
 from clinometer.report.evidence import Evidence
 from clinometer.report.glossary import Explained, Term
+from clinometer.report.plot_data import plot_data
 from clinometer.report.rounding import count_text, json_number, size_text
 from clinometer.report.summary import counts, summary_rows
 from clinometer.report.tables import FOLDED, UNSCRIPTED, TableView, table_view
@@ -202,7 +203,9 @@ def _figure_parts(
     evidence = page.evidence.get(findings.probe, {})
     settings = headline_settings(findings)
     shown: list[_FigurePart] = []  # those with prompts of their own
-    for i, figure in enumerate(findings.figures, start=1):
+    # what has nothing to draw comes last, so that it is not among the open ones
+    ordered = sorted(findings.figures, key=lambda each: not plot_data(each, find_table(each, findings)).rows)
+    for i, figure in enumerate(ordered, start=1):
         prompts = evidence.get(figure.name)
         table = find_table(figure, findings)
         part = _FigurePart(
