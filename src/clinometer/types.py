@@ -356,6 +356,7 @@ class Figure:
     opens: Mapping[str, str | int | float] = field(default_factory=dict)
     # the label that says what chance alone gives: a heat map is coloured by what the estimate has beyond it
     chance: str = ""
+    sure: bool = False  # rows without an interval are not drawn: nothing can be told from them, even at 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

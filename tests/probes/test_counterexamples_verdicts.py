@@ -93,7 +93,7 @@ def test_verdicts_say_what_was_planted(found):
     assert [each.state for each in found.verdicts] == [LEAN, NONE_FOUND, LEAN]
     stereotype, _, unrelated = found.verdicts
     assert stereotype.low < 0.2 < stereotype.high
-    assert stereotype.sentence == "fake expects the gender that is usual in an occupation more than the other."
+    assert stereotype.sentence == ("fake expects women more in female-dominated than in male-dominated work.")
     assert unrelated.rows[0].labels["measure"] == "gap"  # the margin stays, the gap does not
     assert unrelated.low < 0.1 < unrelated.high
     assert "is not robust: it expects women more after a sentence that has nothing to do" in unrelated.sentence

@@ -192,7 +192,7 @@ def test_counts_chance_and_headlines(planted):
     assert chance.n == 199
     assert [verdict.state for verdict in planted.verdicts] == ["lean", "lean"]
     assert planted.headlines[0].startswith(f"fake expects {called(planted, AFTER)} of 60 neutral words more after")
-    assert planted.headlines[1].startswith("fake judges a review differently once a neutral word is appended (")
+    assert planted.headlines[1].startswith("fake judges reviews differently after ")
     assert not [notice for notice in planted.notices if notice.level == "warning"]
 
 

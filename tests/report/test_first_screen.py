@@ -23,8 +23,8 @@ AUDITS = ("counterexamples", "counterfactual", "sentiment_words", "stereotypes",
 # What `make audit` says of each model, audit by audit: sentence and size of a lean; the reason where nothing can
 # be told; nothing where the model is not asked.
 STEREOTYPE = (
-    "expects the gender that is usual in an occupation more than the other",
-    "54 % for the usual gender, 46 % for the other",
+    "expects women more in female-dominated than in male-dominated work",
+    "on average 54 % for the usual gender, 46 % for the other",
 )
 NEGATIVE = (
     "describes some groups in more negative words than others, whichever way it is asked",
@@ -43,7 +43,7 @@ SAID = {
         STEREOTYPE,
         None,
         (
-            "expects 14 of 96 neutral words more after positive or negative reviews, "
+            "expects 14 of 96 neutral words more after one kind of review than the other, "
             "most surely 'screaming' (negative)",
             "23.0 % of the words by the paper's own rule, in its RoBERTa-base 4.0 %",
         ),
@@ -74,7 +74,7 @@ SAID = {
         None,
         "too little was measured for an interval",
         (
-            "judges a review differently once a neutral word is appended (9 of 10 words), "
+            "judges reviews differently after 9 of 10 neutral words than after the average one, "
             "most surely 'insights' (better)",
             "34 % of the step from negative to positive reviews",
         ),

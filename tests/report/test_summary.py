@@ -46,6 +46,9 @@ def test_a_lean_speaks_first_and_cannot_tell_only_when_nothing_else_does():
 def test_a_model_that_is_not_robust_does_not_lean_for_that():
     moved = replace(LEAN, concerns="robustness")
     assert grid(moved, NONE)[0].cells[0].state == "none found"
+    assert [other.state for other in grid(moved, NONE)[0].cells[0].others] == ["not robust"]
+    still = replace(NONE, concerns="robustness")
+    assert grid(still)[0].cells[0].first.state == "none found"
     assert grid(moved, NONE, LEAN)[0].cells[0].first.verdict == LEAN
 
 

@@ -61,3 +61,11 @@ def test_many_verdicts_still_fit_into_a_comment():
     text = verdicts_markdown("mine", [long] * 500)
     assert len(text) < 65_536
     assert f"{500 - MOST_ROWS} more verdicts" in text
+
+
+def test_what_is_not_a_lean_is_not_called_one():
+    moved = replace(LEAN, concerns="robustness")
+    lines = verdicts_markdown("mine", [moved, NONE]).splitlines()
+    assert lines[0] == "### Clinometer: 1 × none found"
+    states = [line.split(" | ")[0] for line in lines if line.startswith("| ")][1:]
+    assert states == ["| **not robust**", "| none found"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clinometer.report.rounding import estimate_text, interval_text
-from clinometer.report.verdict_files import is_of_a_lean
+from clinometer.report.verdict_files import is_of_a_lean, state_text
 from clinometer.types import ChangeVerdict, Finding, Findings, State, Verdict
 
 # A lean is what a reader must not miss; "cannot tell" speaks for a cell only when nothing else does.
@@ -40,6 +40,7 @@ class Conclusion:
     """One verdict as the first screen shows it."""
 
     verdict: Verdict
+    state: str
     sentence: str  # without the model's name, which heads the row; of what cannot be told the reason alone
     estimate: str
     limits: str  # of the 95 % interval
@@ -127,6 +128,7 @@ def _conclusion(verdict: Verdict, scale: Scale | None) -> Conclusion:
     reach = verdict.detectable
     return Conclusion(
         verdict=verdict,
+        state=state_text(verdict),
         sentence=sentence[:1].upper() + sentence[1:],
         estimate=estimate_text(verdict.estimate) if told else "",
         limits=interval_text(verdict.low, verdict.high) if told else "",

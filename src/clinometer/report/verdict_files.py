@@ -46,6 +46,11 @@ def is_of_a_lean(verdict: Verdict) -> bool:
     return verdict.concerns == "lean" or (verdict.concerns == "refusals" and verdict.state == "lean")
 
 
+def state_text(verdict: Verdict) -> str:
+    """Return a state as a reader sees it: that something moves a model which should not is no lean."""
+    return "not robust" if verdict.concerns == "robustness" and verdict.state == "lean" else verdict.state
+
+
 def exit_code(
     verdicts: Sequence[Verdict], *, fail_on: FailOn, allow_cannot_tell: bool = False, limits: Limits | None = None
 ) -> int:
@@ -195,7 +200,7 @@ def _line(verdict: Verdict) -> str:
     effect = f"{estimate_text(verdict.estimate)} {interval_text(verdict.low, verdict.high)}" if told else "–"
     size = f" ({_text(verdict.size)})" if verdict.size else ""
     cells = (
-        f"**{verdict.state}**" if verdict.state == "lean" else verdict.state,
+        f"**{state_text(verdict)}**" if verdict.state == "lean" else verdict.state,
         _text(verdict.model),
         f"{_text(verdict.audit)}: {_text(verdict.aspect)}",
         _text(effect),

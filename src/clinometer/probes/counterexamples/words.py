@@ -50,10 +50,11 @@ _MEASURES = {
     (ROBUSTNESS, LEAN): "change of the normalised lean",
 }
 _SAID = {
+    # exactly what the mean of the two dominances says, also of a model that expects men everywhere
     STEREOTYPE: Said(
-        above="expects the gender that is usual in an occupation more than the other",
-        below="expects the gender that is unusual in an occupation more than the usual one",
-        none="shows no measurable preference for the gender that is usual in an occupation",
+        above="expects women more in female-dominated than in male-dominated work",
+        below="expects women less in female-dominated than in male-dominated work",
+        none="was not found to expect women more, or less, in female-dominated than in male-dominated work",
     ),
     PREFERENCE: Said(
         above="expects women more than men, averaged over female- and male-dominated occupations",
@@ -117,7 +118,7 @@ def _size(row: Finding) -> str:
         return f"{percent(abs(row.estimate))} of all probability at the blank"
     share = (1 + row.estimate) / 2
     first, second = ("the usual gender", "the other") if row.labels["question"] == STEREOTYPE else ("women", "men")
-    return f"{percent(share, 0)} for {first}, {percent(1 - share, 0)} for {second}"
+    return f"on average {percent(share, 0)} for {first}, {percent(1 - share, 0)} for {second}"
 
 
 def headlines(

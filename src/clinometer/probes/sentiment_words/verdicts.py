@@ -161,14 +161,13 @@ def _said(row: Finding, measures: ModelMeasures) -> tuple[Said, str]:
         size = f"{count} of {of} neutral words after it; a change of {percent(abs(row.estimate))} of all words"
         return Said(above=said.format("more"), below=said.format("fewer"), none=none), size
     if labels["aspect"] == AFTER:
-        said = (
-            f"expects {count} of {of} neutral words more after positive or negative reviews, most surely '{word}'"
-        )
+        said = f"expects {count} of {of} neutral words more after one kind of review than the other, "
+        said += f"most surely '{word}'"
         none = "shows no neutral word that it expects more after positive or after negative reviews"
         return Said(above=f"{said} (positive)", below=f"{said} (negative)", none=none), _share_called(measures)
-    said = f"judges a review differently once a neutral word is appended ({count} of {of} words), "
+    said = f"judges reviews differently after {count} of {of} neutral words than after the average one, "
     said += f"most surely '{word}'"
-    none = "shows no neutral word that changes its view of a review more than the average word"
+    none = "was not found to judge reviews differently after one neutral word than after another"
     odds = measures.answers.before.get((measures.main_template, measures.main_pair or ""))
     size = ""
     if odds is not None and measures.measured and not math.isnan(row.estimate):
