@@ -6,6 +6,7 @@ import math
 import polars as pl
 
 from clinometer.probes.protocol import Plan
+from clinometer.questions import items_of
 from clinometer.types import AnswerWord, Message, ModelInfo, Rescore, WordAnswer
 
 
@@ -73,7 +74,7 @@ def ask(probe, plan, answer, records=None, *, unknown=(), listed=None):
 
     for stage in probe.stages(plan):
         rows = []
-        for index, item in enumerate(probe.questions(stage, plan, records)):
+        for index, item in enumerate(items_of(probe.questions(stage, plan, records))):
             rows.append(
                 {"index": index}
                 | {f"tag_{key}": value for key, value in item.tags.items()}

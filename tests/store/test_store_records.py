@@ -13,7 +13,7 @@ from store_samples import KEY, append, key_of, parts, rows
 
 from clinometer.errors import RecordsError, StoreError
 from clinometer.models.protocols import ANSWERS
-from clinometer.store import Row, RunFolder, StageKey, digest_of_tags, schema
+from clinometer.store import Row, RunFolder, StageKey, columns, digest_of_tags, schema
 from clinometer.store.names import model_slug
 from clinometer.store.parts import PartReader
 from clinometer.store.schema import arrow_type
@@ -492,10 +492,10 @@ def test_probe_and_stage_must_be_file_names(run, name):
 
 
 def test_a_column_that_older_records_lack_reads_as_null(run, monkeypatch):
-    hints = schema._hints
+    hints = schema.hints_of
     assert "got_covered" in schema.later_columns().names
     with monkeypatch.context() as older:
-        older.setattr(schema, "_hints", lambda kind: {k: v for k, v in hints(kind).items() if k != "covered"})
+        older.setattr(columns, "hints_of", lambda kind: {k: v for k, v in hints(kind).items() if k != "covered"})
         with run.writer(KEY) as writer:
             writer.append(rows(0, 2))
     assert "got_covered" not in run.column_names(KEY)
