@@ -37,7 +37,7 @@ tests:
 simulate: setup
 	for script in simulations/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-# The browser tests need Chromium; where we may install it we do, elsewhere they skip and say so.
+# The browser tests need Chromium: installed here if we are allowed to, otherwise they are skipped and say so.
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \

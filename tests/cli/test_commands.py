@@ -139,7 +139,7 @@ def test_batch_size_changes_no_finding_that_a_reader_sees(finished, clinometer, 
     assert (one["estimate"] - other["estimate"]).abs().max() < 1e-6
 
 
-def test_a_run_with_a_relative_model_is_resumed_from_another_folder(models, clinometer, tmp_path, monkeypatch, few):
+def test_a_run_with_a_relative_model_is_resumed_elsewhere(models, clinometer, tmp_path, monkeypatch, few):
     shutil.copytree(models[0], tmp_path / "mine")
     assert clinometer("audit", "mine", *few, "--out", "run", "-q").code == 0
     next((tmp_path / "run").rglob("part-*.parquet")).unlink()

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
-from clinometer.limits import require_modest
+from clinometer.limits import require_reasonable_size
 from clinometer.plain import without_formula
 from clinometer.store.atomic import make_folder, read_json, remove_leftovers, to_json, write_together
 from clinometer.store.inside import read_plain
@@ -327,7 +327,7 @@ def _csv(table: pa.Table) -> bytes:
 def _frame(data: bytes) -> pl.DataFrame:
     """Decode a table; raise ValueError for one that is not Parquet, or unpacks to too much."""
     try:
-        require_modest(pq.read_metadata(io.BytesIO(data)))
+        require_reasonable_size(pq.read_metadata(io.BytesIO(data)))
         return pl.read_parquet(io.BytesIO(data))
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(f"a table cannot be read: {getattr(error, 'strerror', None) or error}") from error

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
 from clinometer.store.inside import read_plain
-from clinometer.store.modest import require_near, require_records
 from clinometer.store.names import NAMED_DIGITS, PartName, StageKey
+from clinometer.store.part_checks import require_near, require_records
 from clinometer.store.schema import KEY_BYTES
 from clinometer.store.tags import TAGS, TAGS_BYTES
 
