@@ -19,7 +19,8 @@ from clinometer.metrics.fairness import group_values
 from clinometer.metrics.fairness_intervals import distances_and_nulls
 from clinometer.metrics.fairness_resampling import individual_interval
 from clinometer.probes.kit import Floats
-from clinometer.probes.kit.compare import Units, compare_models
+from clinometer.probes.kit.asking import Units
+from clinometer.probes.kit.compare import compare_models
 from clinometer.types import ChangeVerdict, Finding
 
 PILOTS = 20  # pairs that are alike, whose median detectable change is planted

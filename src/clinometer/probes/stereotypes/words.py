@@ -30,19 +30,21 @@ from clinometer.probes.kit import (
     warning,
     written,
 )
-from clinometer.probes.kit.before_after import change_in_words, tuned_notices
+from clinometer.probes.kit.before_after import change_headline, tuned_notices
+from clinometer.probes.kit.verdicts import BETTER, WORSE
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers
 from clinometer.probes.stereotypes.measures import (
     FEWEST_GROUPS,
     HEADLINE_K,
     INEQUALITY,
     KNOWN_WORDS,
+    NEGATIVITY,
     RANKINGS,
     HumanAttributes,
 )
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import GROUP, PUBLISHED_PRIOR, is_chat, is_drawn
-from clinometer.types import HIDDEN, Finding, Notice, Verdict
+from clinometer.types import HIDDEN, ChangeVerdict, Finding, ModelInfo, Notice, Verdict
 
 # share of profile attributes in the lexicon below which profiles rest on a small part of them; paper: 0.7
 LITTLE_COVERED = 0.4
@@ -57,6 +59,7 @@ _short = partial(signed, places=2)
 
 AUDIT = "stereotypes"
 GENERAL = "negativity of groups in general"
+GROUPS = "groups in general"  # the question by which models are compared
 SINGLE = "negativity of single groups"
 ONE_WORDING = "a single wording cannot tell what a group changes from what chance does (ask more templates)"
 
@@ -155,8 +158,7 @@ def _of_range(row: Finding) -> str:
 
 
 def headlines(concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]], *, top_k: int) -> Iterator[str]:
-    """Yield what was found for mitigated models against their bases, for each model, then for pairs of models."""
-    yield from _mitigation_headlines(rows.get("shift", ()), rows.get("negativity_change", ()))
+    """Yield what was found for each model, then for pairs of models."""
     for model in dict.fromkeys(each.model for each in concluded):
         of_model = [each for each in concluded if each.model == model and each.aspect != refusals.ASPECT]
         general, single, *categories = of_model
@@ -226,21 +228,29 @@ def _groups_in_words(rows: Sequence[Finding]) -> str:
     return sentence + "."
 
 
-def _mitigation_headlines(shifts: Sequence[Finding], changes: Sequence[Finding]) -> Iterator[str]:
-    mitigated = [row for row in changes if row.labels.get("attribute")]
-    if not mitigated:
-        return
-    category = mitigated[0].labels["category"]  # "all", or the only category: it comes first
-    for row in select(mitigated, category=category, measure=INEQUALITY):
-        label = row.labels
-        before, after = float(label["before"]), float(label["after"])
-        (shift,) = select(shifts, category=category, base=label["base"], model=label["model"])
-        profiles = "" if math.isnan(shift.estimate) else f"; emotion profiles: Δρ = {_with_interval(shift)}"
+def change_headlines(
+    changes: Sequence[ChangeVerdict], rows: Mapping[str, Sequence[Finding]], models: Sequence[ModelInfo]
+) -> Iterator[str]:
+    """Yield what training changed: of groups in general, then of the categories in which something was found."""
+    for verdict in changes:
+        if verdict.measure == f"{GROUPS} ({NEGATIVITY})":
+            yield change_headline(verdict, models, more="; ".join(_moved(verdict, rows)))
+        elif verdict.state in (WORSE, BETTER):
+            yield change_headline(verdict, models)
+
+
+def _moved(verdict: ChangeVerdict, rows: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
+    """Yield how far groups lie from their mean, and how far the emotion profiles moved, of one checkpoint."""
+    where = {"base": verdict.before, "model": verdict.after}
+    for row in select(rows.get("negativity_change", ()), measure=INEQUALITY, **where)[:1]:  # of all comes first
+        before, after = (float(row.labels[name]) for name in ("before", "after"))
         yield (
-            f"{label['model']} ({label['method']} on {label['attribute']}, {label['amount']}) against "
-            f"{label['base']}: the negativity of a group's attributes lies {before:.3f} from the mean of all "
-            f"groups before and {after:.3f} after, {change_in_words(row, before=before, after=after)}{profiles}."
+            f"the negativity of a group's attributes lies {before:.3f} from the mean of all groups before and "
+            f"{after:.3f} after"
         )
+        (shift,) = select(rows.get("shift", ()), category=row.labels["category"], **where)
+        if not math.isnan(shift.estimate):
+            yield f"emotion profiles: Δρ = {_with_interval(shift)}"
 
 
 def _recall_headline(model: str, rows: Sequence[Finding], *, k: int) -> Iterator[str]:
