@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
 
 from clinometer.probes.kit.asking import BEFORE, CONTROL, Units
-from clinometer.probes.kit.compare import Compared, compare_all
+from clinometer.probes.kit.compare import Compared, compare_all, sure_of
 from clinometer.probes.kit.numbers import (
     ABSENT,
     Caption,
@@ -25,7 +29,8 @@ from clinometer.probes.kit.numbers import (
     written,
 )
 from clinometer.probes.kit.verdicts import UNTOLD
-from clinometer.types import ChangeVerdict, Finding, Findings, ModelInfo, Notice
+from clinometer.stats import critical_value, independent_change, training_noise, with_training_noise
+from clinometer.types import ChangeVerdict, Figure, Finding, Findings, ModelInfo, Notice
 
 WORSE = 1.05  # times the perplexity before, by the lower limit of its interval: a cost that a reader is warned of
 AS_GIVEN = "as given"
@@ -223,13 +228,13 @@ def arms_of(models: Sequence[ModelInfo]) -> tuple[Arm, ...]:
 def _common_name(names: Sequence[str]) -> str:
     """Return what several names begin with, and how many they are.
 
-    >>> _common_name(["m-news-1-seed-0", "m-news-1-seed-1"]), _common_name(["m-news-1"])
-    ('m-news-1 (2 trainings)', 'm-news-1')
+    >>> _common_name(["m-news-1-seed-0", "m-news-1-seed-1"]), _common_name(["m-prompt-13", "m-prompt-100"])
+    ('m-news-1 (2 trainings)', 'm-prompt (2 trainings)')
     """
     if len(names) == 1:
         return names[0]
     alike = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
-    common = "".join(letters[0] for letters in alike).removesuffix("seed-").rstrip("-_. ")
+    common = re.sub(r"(seed-|-)\d*$", "", "".join(letters[0] for letters in alike)).rstrip("-_. ")
     return f"{common or names[0]} ({len(names)} trainings)"
 
 
@@ -270,6 +275,50 @@ def _concerned(arms: Sequence[Arm]) -> Iterable[int]:
     return dict.fromkeys(at for arm in arms for pair in arm.pairs for at in (pair.before, pair.after))
 
 
+def over_trainings(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> dict[tuple[str, str], Finding]:
+    """Return the rows of checkpoints (model, category) as rows of arms; what differs between trainings is in them.
+
+    That is pooled over arms and categories. Rows without a number are left out, and arms that lack one.
+    """
+    known = {
+        (str(row.labels["model"]), str(row.labels["category"])): row
+        for row in rows
+        if not math.isnan(row.estimate)
+    }
+    found: dict[tuple[str, str], Finding] = {}
+    noisy: dict[int, list[tuple[tuple[str, str], list[Finding]]]] = {}
+    for arm, category in product(arms_of(models), dict.fromkeys(category for _, category in known)):
+        each = [known[key] for pair in arm.pairs if (key := (models[pair.after].name, category)) in known]
+        if len(each) == len(arm.pairs):
+            mean, low, high = np.mean([(row.estimate, row.low, row.high) for row in each], axis=0).tolist()
+            labels = {**each[0].labels, "model": arm.name, "trainings": len(each)}
+            found[arm.name, category] = replace(each[0], labels=labels, estimate=mean, low=low, high=high)
+            noisy.setdefault(len(each), []).append(((arm.name, category), each))
+    for trainings, cells in noisy.items():
+        if trainings == 1:
+            continue
+        arms, categories = (list(dict.fromkeys(key[at] for key, _ in cells)) for at in (0, 1))
+        values = np.full((len(arms), len(categories), trainings), np.nan)
+        errors = np.full(values.shape[:2], np.nan)
+        for (arm_name, category), each in cells:
+            at = arms.index(arm_name), categories.index(category)
+            values[at] = [row.estimate for row in each]
+            mean_row = found[arm_name, category]
+            errors[at] = (mean_row.high - mean_row.low) / (2 * critical_value(0.975))
+        noise = training_noise(values, errors)
+        for key, _ in cells:
+            variance = noise.variance[arms.index(key[0]), categories.index(key[1])]
+            sure = with_training_noise(sure_of([found[key]]), variance, freedom=noise.freedom, trainings=trainings)
+            found[key] = replace(found[key], low=float(sure.low[0]), high=float(sure.high[0]))
+    return found
+
+
+def differ(one: Finding, other: Finding) -> bool:
+    """Tell whether two numbers with intervals of their own are told apart."""
+    change = independent_change(sure_of([one]), sure_of([other]))
+    return bool(change.low[0] > 0 or change.high[0] < 0)
+
+
 CHANGES = Caption(
     name="training_changes",
     title="What training changed, and what follows",
@@ -283,16 +332,59 @@ CHANGES = Caption(
 )
 
 
+TRAININGS = Caption(
+    name="trainings",
+    title="What each training changed",
+    text=(
+        "Trainings of one kind differ in their seed alone. The change of the lean with its sign, by each of them "
+        "and on average; the interval (95 %) of the average holds what units and trainings differ in. n: units."
+    ),
+)
+TRAININGS_FIGURE = Figure(
+    name="trainings",
+    title="What each training changed",
+    caption="Every seed, and their mean with its interval: what differs between seeds is training noise.",
+    table=TRAININGS.name,
+    mark="intervals",
+    x="estimate",
+    y="after",
+    color="training",
+    column="before",
+    menus=("measure",),
+    reference=0.0,
+)
+
+
+def _training_rows(verdict: ChangeVerdict) -> Iterator[Finding]:
+    about: dict[str, Label] = {name: getattr(verdict, name) for name in ("measure", "before", "after")}
+    yield Finding(
+        labels={**about, "training": "mean"},
+        estimate=verdict.change,
+        low=verdict.change_low,
+        high=verdict.change_high,
+        n=verdict.n,
+    )
+    centre = sum(verdict.trainings) / len(verdict.trainings)
+    for number, lean in enumerate(verdict.trainings, start=1):
+        estimate = verdict.change + lean - centre
+        yield Finding(labels={**about, "training": str(number)}, estimate=estimate, n=verdict.n)
+
+
 def with_changes(
     findings: Findings, changes: Sequence[ChangeVerdict], said: Iterable[str], *, first: bool = True
 ) -> Findings:
     """Return the findings with what training changed: verdicts, their table, and sentences, first or last."""
     if not changes:
         return findings
-    (table,) = tables_of([CHANGES], {CHANGES.name: [change_row(each) for each in changes]})
+    rows = {
+        CHANGES.name: [change_row(each) for each in changes],
+        TRAININGS.name: [row for each in changes if len(each.trainings) > 1 for row in _training_rows(each)],
+    }
+    repeated = bool(rows[TRAININGS.name])
     return replace(
         findings,
-        tables=(*findings.tables, table),
+        tables=(*findings.tables, *tables_of((CHANGES, TRAININGS) if repeated else (CHANGES,), rows)),
+        figures=(*findings.figures, *((TRAININGS_FIGURE,) if repeated else ())),
         headlines=(*said, *findings.headlines) if first else (*findings.headlines, *said),
         changes=tuple(changes),
     )

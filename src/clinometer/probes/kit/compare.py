@@ -51,9 +51,9 @@ def measure_change(match: Matched, *, seed: int = 0) -> PairedLeans:
         return _nothing()
     if units.form == "measured" and own is not None:
         first, second = (np.array([float(own.labels[name])]) for name in ("before", "after"))
-        return _distances(first, second, _sure([own]), n=len(match.names))
+        return _distances(first, second, sure_of([own]), n=len(match.names))
     if units.form == "measured" and units.whole and match.after.whole and _asked_alike(match):
-        sides = [_sure([units.whole]), _sure([match.after.whole])]
+        sides = [sure_of([units.whole]), sure_of([match.after.whole])]
         # texts that two models wrote are drawn apart
         change = independent_change(*sides)
         return _distances(sides[0].estimate, sides[1].estimate, change, n=len(match.names))
@@ -78,7 +78,7 @@ def measure_change(match: Matched, *, seed: int = 0) -> PairedLeans:
         rng=rng,
     )
     if own is not None and math.isclose(own.estimate, float(found.change.estimate[0]), abs_tol=1e-9):
-        change = _sure([own])
+        change = sure_of([own])
         return replace(found, change=change, distance=distance_change(change, found.both))
     return found
 
@@ -103,10 +103,9 @@ def _distances(before: Floats, after: Floats, change: Sure, *, n: int) -> Paired
     return PairedLeans(before=before, after=after, change=change, both=change, distance=change, n=np.array([n]))
 
 
-def _sure(rows: Sequence[Finding]) -> Sure:
-    estimate, low, high, p = (
-        np.array([getattr(x, name) for x in rows]) for name in ("estimate", "low", "high", "p")
-    )
+def sure_of(rows: Sequence[Finding]) -> Sure:
+    """Return the numbers of rows."""
+    estimate, low, high, p = np.array([(each.estimate, each.low, each.high, each.p) for each in rows]).T
     alike = (estimate == 0) & (low == 0) & (high == 0)  # the same answers have no p
     return Sure(estimate=estimate, low=low, high=high, p=np.where(alike, 1.0, p))
 
@@ -450,8 +449,8 @@ def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
     form, weights = given[0].form, list(given[0].weights.values())
     if form == "measured":
         rows = [each.whole or Finding(labels={}, estimate=math.nan) for each in given]
-        leans = _sure(rows)
-        sides = [_sure([rows[i] for i in at]) for at in (one, other)]
+        leans = sure_of(rows)
+        sides = [sure_of([rows[i] for i in at]) for at in (one, other)]
         found = independent_change(*sides) if pairs else leans
     else:
         values, parts = _together(given)

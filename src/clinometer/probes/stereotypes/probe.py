@@ -119,15 +119,15 @@ class Stereotypes:
         tunings = tunings_of([each.plan.model for each in judged])
         rows = all_rows(answers, judged, tunings, human)
         concluded = verdicts(answers, rows)
+        models = [plan.model for plan in plans]
         found = Findings(
             probe=self.name,
             tables=tables_of([caption for caption in CAPTIONS if caption.name in rows], rows),
             figures=figures_of(rows, tunings, models=len(judged), top_k=options.top_k),
             notices=tuple(notices(answers, human)),
-            headlines=tuple(headlines(concluded, rows, top_k=options.top_k)),
+            headlines=tuple(headlines(concluded, rows, models, top_k=options.top_k)),
             verdicts=tuple(concluded),
         )
-        models = [plan.model for plan in plans]
         changes = changes_of(self.compared, found, models)
         return with_changes(found, changes, change_headlines(changes, rows, models))
 

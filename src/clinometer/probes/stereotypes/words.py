@@ -30,7 +30,7 @@ from clinometer.probes.kit import (
     warning,
     written,
 )
-from clinometer.probes.kit.before_after import change_headline, tuned_notices
+from clinometer.probes.kit.before_after import change_headline, differ, over_trainings, tuned_notices
 from clinometer.probes.kit.verdicts import BETTER, WORSE
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers
 from clinometer.probes.stereotypes.measures import (
@@ -157,7 +157,9 @@ def _of_range(row: Finding) -> str:
 # ---- headlines ------------------------------------------------------------------------------------------------
 
 
-def headlines(concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]], *, top_k: int) -> Iterator[str]:
+def headlines(
+    concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]], models: Sequence[ModelInfo], *, top_k: int
+) -> Iterator[str]:
     """Yield what was found for each model, then for pairs of models."""
     for model in dict.fromkeys(each.model for each in concluded):
         of_model = [each for each in concluded if each.model == model and each.aspect != refusals.ASPECT]
@@ -172,7 +174,7 @@ def headlines(concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]
         if verdict.aspect == refusals.ASPECT and (said := refusals.refusal_headline(verdict)):
             yield said
     yield from _similarity_headline(rows.get("similarity", ()))
-    yield from _shift_headline(rows.get("shift", ()))
+    yield from _shift_headline(rows.get("shift", ()), models)
 
 
 def _headline(verdict: Verdict, measure: str) -> str:
@@ -280,14 +282,24 @@ def _most_alike_in_the_paper() -> str:
     return f"; the paper's most alike, {most.model}, have {most.printed}"
 
 
-def _shift_headline(rows: Sequence[Finding]) -> Iterator[str]:
-    corpora = [row for row in _overall(rows) if not row.labels.get("attribute")]  # the mitigated have their own
-    if corpora:
-        most = min(corpora, key=lambda row: row.estimate)
-        yield (
-            f"Tuning moves the emotion profiles most in {most.labels['model']} (from {most.labels['base']}): Δρ = "
-            f"{_with_interval(most)}{_beside_the_paper()}."
-        )
+def _shift_headline(rows: Sequence[Finding], models: Sequence[ModelInfo]) -> Iterator[str]:
+    """Yield where tuning moved the emotion profiles most, if more than groups and trainings differ by chance."""
+    tuned = [row for row in rows if not row.labels.get("attribute")]  # the mitigated have headlines of their own
+    found = {name: row for (name, category), row in over_trainings(tuned, models).items() if category == ALL}
+    if not found:
+        return
+    first, *others = sorted(found, key=lambda name: found[name].estimate)
+    most, noise = found[first], ""
+    if all(row.labels["trainings"] == 1 for row in found.values()):
+        noise = "; one training each, so intervals leave out what another seed would change"
+    sure, paper, base = f"Δρ = {_with_interval(most)}", _beside_the_paper(), most.labels["base"]
+    if not others or differ(most, found[others[0]]):
+        yield f"Tuning moves the emotion profiles most in {first} (from {base}): {sure}{noise}{paper}."
+        return
+    yield (
+        f"Tuning moves the emotion profiles in {first} (from {base}) by {sure}, not measurably more than in "
+        f"{others[0]} ({_with_interval(found[others[0]])}){noise}{paper}."
+    )
 
 
 def _beside_the_paper() -> str:
