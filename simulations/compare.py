@@ -148,7 +148,7 @@ def stated(family: str, *, lean: float, pilots: int = PILOTS) -> float:
 
 
 def every_audit_at_once(seed: int) -> bool:
-    """Tell whether any of five audits calls a pair that is alike, corrected together as one comparison is."""
+    """Tell whether any of five audits calls a pair that is alike, each corrected on its own."""
     rng = np.random.default_rng([seed, 6])
     pairs = {name: make(rng, 0.0, 0.0) for name, (make, _) in FAMILIES.items()}
     found = compare_models({name: ([a], [b]) for name, (a, b) in pairs.items()}, before="A", after="B", seed=seed)

@@ -1,13 +1,17 @@
 """A mitigated model against its base: tuning by strength, and the change of negativity."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
+from fake_records import fake_model
 from fake_stereotypes import FakeAttributes, conclude, fake, groups_file, lexicon_file, row_of, rows_of
 from scipy import stats
 
 from clinometer.probes.stereotypes.measures import INEQUALITY, NEGATIVITY
+from clinometer.probes.stereotypes.words import headlines
+from clinometer.types import Finding
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 GROUPS = [f"group{LETTERS[i]}" for i in range(20)]
@@ -175,3 +179,37 @@ def test_few_groups_have_no_interval(options, tmp_path):
     assert row.estimate == pytest.approx(-0.3)
     assert math.isnan(row.low)
     assert math.isnan(row.q)
+
+
+def shift_row(model, estimate, *, width=0.05, category="all"):
+    labels = {"base": "given", "model": model, "corpus": "c", "amount": 1.0, "category": category}
+    return Finding(labels=labels, estimate=estimate, low=estimate - width, high=estimate + width, n=20)
+
+
+def shift_said(shifts):
+    """What is said of arms, each with the shifts of its trainings."""
+    infos = [dataclasses.replace(fake_model("given"), weights="given")]
+    rows = []
+    for arm, values in shifts.items():
+        for seed, value in enumerate(values):
+            name = f"{arm}-seed-{seed}" if len(values) > 1 else arm
+            tuning = {"base": "given", "method": "masked-lm", "data": arm, "amount": "1", "seed": str(seed)}
+            infos.append(dataclasses.replace(fake_model(name), weights=name, tuning=tuning))
+            rows += [shift_row(name, value), shift_row(name, value + 0.01, category="c")]
+    (line,) = headlines([], {"shift": rows}, infos, top_k=20)
+    return line
+
+
+def test_what_moves_most_is_said_only_beyond_training_noise():
+    """The same corpus with another seed once gave −.215 and −.348."""
+    one = shift_said({"left": [-0.215], "right": [-0.348]})
+    assert "most in right (from given): Δρ = −0.35" in one
+    assert "one training each, so intervals leave out what another seed would change" in one
+    noisy = shift_said({"left": [-0.215, -0.348, -0.25], "right": [-0.348, -0.2, -0.3]})
+    assert "in right (3 trainings) (from given) by Δρ = −0.28" in noisy
+    assert "not measurably more than in left (3 trainings) (−0.27" in noisy
+    assert "one training each" not in noisy
+    clear = shift_said({"left": [-0.2, -0.21, -0.19], "right": [-0.6, -0.61, -0.62]})
+    assert "most in right (3 trainings)" in clear
+    assert "most in" not in shift_said({"left": [-0.30], "right": [-0.31]})
+    assert "most in alone" in shift_said({"alone": [-0.3]})

@@ -1,4 +1,4 @@
-"""The variance between trainings: by hand, against another implementation, and whether intervals hold the truth."""
+"""The variance between trainings: by hand, by another implementation, and whether intervals hold the truth."""
 
 from __future__ import annotations
 
