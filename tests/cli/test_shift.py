@@ -152,8 +152,6 @@ def test_each_share_is_trained_once_for_each_seed(shift, tmp_path):
     ]  # fmt: skip
     assert run.models[1].weights != run.models[2].weights
     (found,) = run.read_findings()
-    assert {(each.before, each.after) for each in found.changes} <= {
-        ("tiny-bert", "tiny-bert-news-1 (2 trainings)")
-    }
+    assert {each.after for each in found.changes} == {"tiny-bert-news-1 (2 trainings)"}
     named = shift("--corpus", "news.txt", "--fraction", "1", "--seeds", "0", "1")
     assert (named.code, "training" in named.err) == (0, False)

@@ -54,9 +54,10 @@ def test_against_another_implementation():
         return -stats.f.logpdf(own / s, 2, d).sum() + len(own) * math.log(s)
 
     d, s = np.exp(optimize.minimize(unlikely, [1.0, 0.0], method="Nelder-Mead").x)
-    likeliest = 0.01 * (d * s + 2 * own) / (d + 2)
+    likeliest = 0.01 * np.maximum((d * s + 2 * own) / (d + 2), own.mean())
     assert found.variance[:, 0] == pytest.approx(likeliest, rel=0.3)
-    assert found.freedom == pytest.approx(d + 2, rel=0.3)
+    calm = own < own.mean() / 2
+    assert found.variance[calm, 0] == pytest.approx(np.full(calm.sum(), 0.01 * own.mean()))
 
 
 def test_measures_that_move_as_one_count_as_one():
@@ -64,7 +65,7 @@ def test_measures_that_move_as_one_count_as_one():
     one = rng.normal(size=(4, 1, 3))
     alike, apart = np.repeat(one, 10, axis=1), rng.normal(size=(4, 10, 3))
     assert training_noise(alike, np.ones((4, 10))).freedom == pytest.approx(8.0)
-    assert 30 < training_noise(apart, np.ones((4, 10))).freedom <= 80
+    assert 30 < training_noise(apart, np.ones((4, 10))).freedom < 79
 
 
 def test_scales_do_not_matter_and_what_has_no_error_has_no_noise():

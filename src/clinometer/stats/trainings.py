@@ -32,14 +32,16 @@ def training_noise(changes: ArrayLike, errors: ArrayLike) -> TrainingNoise:
     that it has from its units alone,
 
     .. math:: s_{ac}^2 = \tfrac{1}{S-1} \sum_s (D_{acs} - \bar D_{ac})^2, \qquad r_{ac} = s_{ac}^2 / u_{ac}^2,
-    .. math:: \tilde r_{ac} = (d_0 r_0 + (S-1) r_{ac}) / (d_0 + S - 1), \qquad \tau_{ac}^2 = u_{ac}^2 \tilde r_{ac}
+    .. math:: \tilde r_{ac} = (d_0 r_0 + (S-1) r_{ac}) / (d_0 + S - 1), \qquad
+        \tau_{ac}^2 = u_{ac}^2 \max(\bar r, \tilde r_{ac})
 
     Ratios are pooled, because measures differ in scale and small categories vary more in both. How strongly they
-    are drawn together (:math:`d_0`) follows from how much they differ (`moderated_variances`, Smyth 2004).
-    :math:`\tau^2` has :math:`d_0 + S - 1` degrees of freedom, but no more than correlated measures can give: one
-    training moves them all, so A arms with k measures of correlations :math:`\rho` count for
+    are drawn together (:math:`d_0`) follows from how much they differ (`moderated_variances`, Smyth 2004); none is
+    taken for calmer than the mean of all, since so few trainings may agree by chance. :math:`\tau^2` has S − 1
+    degrees of freedom for each of A arms with k measures, but no more than correlated measures (:math:`\rho`) can
+    give, because one training moves them all:
 
-    .. math:: A (S-1)\, k^2 / \textstyle\sum_{cc'} \hat\rho_{cc'}^2
+    .. math:: d = A (S-1)\, k^2 / \textstyle\sum_{cc'} \hat\rho_{cc'}^2
 
     Args:
         changes: (arms, measures, trainings), two trainings at least.
@@ -56,17 +58,18 @@ def training_noise(changes: ArrayLike, errors: ArrayLike) -> TrainingNoise:
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(error > 0, each.var(axis=2, ddof=1) / error**2, np.nan)
         apart = (each - each.mean(axis=2, keepdims=True)) / error[:, :, None]
-    drawn, freedom = moderated_variances(ratio.ravel(), trainings - 1)
+    known = np.isfinite(ratio)
+    centre = float(ratio[known].mean()) if known.any() else np.nan
+    drawn = np.maximum(moderated_variances(ratio.ravel(), trainings - 1)[0].reshape(ratio.shape), centre)
+    freedom = float((trainings - 1) * max(int(known.sum()), 1))
     of_measure = apart.transpose(1, 0, 2).reshape(each.shape[1], -1)
     of_measure = of_measure[np.isfinite(of_measure).all(axis=1) & (np.abs(of_measure).max(axis=1) > 0)]
     if len(of_measure):
         lengths = np.linalg.norm(of_measure, axis=1)
         together = (of_measure @ of_measure.T / np.outer(lengths, lengths)) ** 2
         most = arms * (trainings - 1) * len(of_measure) ** 2 / float(together.sum())
-        freedom = min(float(freedom), most)
-    return TrainingNoise(
-        variance=drawn.reshape(error.shape) * error**2, freedom=float(freedom), trainings=trainings
-    )
+        freedom = min(freedom, most)
+    return TrainingNoise(variance=drawn * error**2, freedom=freedom, trainings=trainings)
 
 
 def with_training_noise(sure: Sure, variance: ArrayLike, *, freedom: float, trainings: int) -> Sure:
