@@ -1,12 +1,15 @@
 """What Ray costs: efficiency of a second worker, overhead of a batch, memory of the driver.
 
-    python benchmarks/ray.py [efficiency] [overhead] [memory] [--requests 400000] [--seconds 20] [--rounds 2]
+    python benchmarks/ray.py [efficiency] [overhead] [memory] [--requests 5000000] [--seconds 20] [--rounds 2]
 
 efficiency  a masked model on one and on two single-thread workers, in turns; requests a second from the first
             answers on, so that neither Ray's start nor loading counts. 100 %: two are twice as fast as one. The
             local executor with one thread, in this process, is timed for comparison.
 overhead    a model that answers at once, in batches of 16 requests: what is left is sending and receiving.
-memory      the driver's resident memory after a tenth of the requests and after all of them.
+memory      the driver's resident memory while a whole stage goes by: questions made, hashed, planned, sent to a
+            worker that answers at once, received and recorded in a run folder, whose parts are joined at the end;
+            then what it takes to open that stage again, as a resume does. Processor time of this process is
+            printed, too, because other programs disturb it less than the rate.
 
 Other programs on the machine disturb all of it: the load is printed, and the rounds are shown one by one. They
 disturb least the share of time in which workers are at work: what is missing to 100 % is what Ray and driver cost.
@@ -19,18 +22,20 @@ import itertools
 import os
 import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 sys.path.pop(0)  # this folder: `import ray` must not find this file
 
-from clinometer.engine import Batch, ClusterSettings, LocalExecutor
+from clinometer.engine import Batch, ClusterSettings, LocalExecutor, RequestIdentity, Silent, Worker, run_stage
 from clinometer.engine.batching import plan_batches
 from clinometer.engine.cluster.executor import RayExecutors
 from clinometer.models.fake import FakeModel
 from clinometer.models.load import load_model
-from clinometer.types import Fill, ModelSpec, WordAnswer
+from clinometer.store import RunFolder, StageKey
+from clinometer.types import Fill, Item, ModelInfo, ModelSpec, Request, WordAnswer
 
 MODEL = "builtin:masked"
 TOKENS = 2_048  # in a batch: what a CPU is given
@@ -40,7 +45,7 @@ def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", default=["efficiency", "overhead", "memory"])
-    parser.add_argument("--requests", type=int, default=400_000, help="of the memory measurement")
+    parser.add_argument("--requests", type=int, default=5_000_000, help="of the memory measurement")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each round of the efficiency measurement")
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
@@ -105,27 +110,80 @@ def _empty_batches(factory: RayExecutors | None) -> float:
             factory.close()
 
 
+class AtOnce:
+    """A model that answers a blank with the same two numbers, so that all time goes into sending and recording."""
+
+    info = ModelInfo(
+        name="at-once",
+        kind="masked",
+        family="none",
+        capabilities=("fill",),
+        weights="none",
+        tokenizer="none",
+        dtype="float32",
+        code="none",
+    )
+
+    def cost(self, requests: Sequence[Request]) -> list[int]:
+        """Return one length for all."""
+        return [8] * len(requests)
+
+    def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
+        """Return the same answer for all."""
+        return [WordAnswer(words=request.words, logprobs=(-1.0, -2.0)) for request in batch]
+
+
+class Watched(Silent):
+    """Prints the memory of this process each time so many answers are recorded."""
+
+    def __init__(self, every: int) -> None:
+        self.every, self.count, self.next = every, 0, every
+        self.began, self.busy = time.perf_counter(), time.process_time()
+
+    def advance(self, count: int) -> None:
+        """Count."""
+        self.count += count
+        if self.count >= self.next:
+            self.next += self.every
+            taken, busy = time.perf_counter() - self.began, time.process_time() - self.busy
+            told = f"{self.count / taken:,.0f} requests/s, {1e6 * busy / self.count:.0f} µs of this process each"
+            print(f"  {self.count:>9,} requests: {_resident():4.0f} MiB, {told}", flush=True)
+
+
 def memory(requests: int) -> None:
     """Watch the driver's memory while many requests go by."""
+    model, spec, key = AtOnce(), ModelSpec(name="at-once"), StageKey(probe="benchmark", model="m", stage="s")
+    words = ("he", "she")  # one object, as audits have it
+    items = (
+        Item(request=Fill(text=f"Number {number} is [MASK].", words=words), tags={"number": number})
+        for number in range(requests)
+    )
     factory = RayExecutors(ClusterSettings(workers=1), release="benchmark")
-    executor = factory.carry(FakeModel(answer=_at_once, name="empty"), spec=ModelSpec(name="empty"), device="cpu")
-
-    def batches() -> Iterator[Batch]:
-        for number in range(requests // 64):
-            texts = (f"Number {64 * number + each} is [MASK]." for each in range(64))
-            yield Batch(number, [Fill(text=text, words=("he", "she")) for text in texts])
-
-    seen: dict[int, float] = {}
-    began = time.perf_counter()
-    try:
-        for count, _ in enumerate(executor.run(batches()), start=1):
-            if count in (requests // 640, requests // 64):
-                seen[64 * count] = _resident()
-    finally:
-        factory.close()
-    taken = time.perf_counter() - began
-    shown = ", ".join(f"{mebibytes:.0f} MiB after {count:,} requests" for count, mebibytes in seen.items())
-    print(f"memory of the driver: {shown} ({requests / taken:,.0f} requests/s)")
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunFolder.create(Path(folder) / "run", spec="", provenance={}, models=[])
+        try:
+            executor = factory.carry(model, spec=spec, device="cpu")
+            worker = Worker(model=model, executor=executor, batch_tokens=TOKENS)
+            print(f"memory of the driver: {_resident():4.0f} MiB before the first question")
+            run_stage(
+                items,
+                run=run,
+                key=key,
+                done=run.done(key),
+                identity=RequestIdentity(model.info),
+                worker=lambda: worker,
+                cache=None,
+                progress=Watched(max(1, requests // 10)),
+            )
+        finally:
+            factory.close()
+        parts = len(list(run.stage_folder(key).glob("*.parquet")))
+        run.compact(key)
+        joined = len(list(run.stage_folder(key).glob("*.parquet")))
+        print(f"  {parts:,} parts joined to {joined:,}: {_resident():4.0f} MiB", flush=True)
+        done = run.done(key)
+        assert len(done) == requests, f"{len(done):,} of {requests:,} answers are recorded"
+        print(f"  opened again, with the keys of {len(done):,} answers: {_resident():4.0f} MiB", flush=True)
 
 
 def _questions(model: object) -> Iterator[Batch]:

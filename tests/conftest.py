@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,6 +22,20 @@ os.environ.setdefault(
 os.environ["CLINOMETER_DATA"] = str(Path(tempfile.gettempdir()) / f"clinometer-test-data-{os.getuid()}")
 # published files that may not be packaged: tests that read them skip where they are not there
 os.environ.setdefault("CLINOMETER_TEST_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
+# dozens of tests start an interpreter: keep what it compiles, also where the environment says otherwise
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what is imported for good, a million objects of torch and transformers.
+
+    Every training asks for a full collection in the end, which took most of its time here.
+    """
+    import hypothesis  # noqa: F401 -- it asks who refers to a generator, and what is frozen does not answer
+
+    gc.collect()
+    gc.freeze()
 
 
 # What takes longest begins first, so that neither of two workers is left alone with it in the end.

@@ -27,7 +27,7 @@ def gguf_file() -> Path:
 
 
 @contextlib.contextmanager
-def llama_server(*, slots: int = 4, key: str = "", threads: int = 2) -> Iterator[str]:
+def llama_server(*, slots: int = 4, key: str = "", threads: int = 1) -> Iterator[str]:
     """Run the server until the block ends; gives its address."""
     import xllamacpp
 

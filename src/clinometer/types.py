@@ -214,7 +214,8 @@ class Item:
 class Block:
     """Many requests of one kind as columns: what they share is given once, what differs is a column.
 
-    A probe may yield blocks and items in any mix; `clinometer.questions.items_of` turns them into items.
+    A probe may yield blocks and items in any mix. The engine passes columns on; `clinometer.questions.items_of`
+    turns them into items.
     """
 
     kind: type[Request]

@@ -13,7 +13,7 @@ from clinometer.engine import Batch, ClusterSettings
 from clinometer.engine.cluster.choosing import Demand, batches_in_a_task, choose
 from clinometer.engine.cluster.driver import Driver
 from clinometer.engine.cluster.executor import RayExecutor
-from clinometer.engine.cluster.hands import Job, Stream
+from clinometer.engine.cluster.hands import Hand, Job, Stream
 from clinometer.engine.cluster.settings import read_resources
 from clinometer.errors import ModelError, PoisonedError, SpecError, WorkerError
 from clinometer.types import Embed, ModelInfo
@@ -253,6 +253,15 @@ def test_whoever_waits_when_the_cluster_is_closed_is_told():
 
 
 # -- the rules
+
+
+def test_a_worker_remembers_only_its_last_seconds_even_if_nobody_asks_for_its_rate():
+    hand = Hand(1, actor=None)
+    for second in range(100_000):
+        hand.learn(0.5, 64, now=float(second))
+    assert len(hand.past) == 31
+    assert hand.worked == 50_000
+    assert hand.rate(99_999.0) == pytest.approx(64 * 31 / 30)
 
 
 def test_a_free_worker_loads_what_the_fewest_have():

@@ -192,9 +192,20 @@ def test_counts_chance_and_headlines(planted):
     assert chance.n == 199
     assert [verdict.state for verdict in planted.verdicts] == ["lean", "lean"]
     assert planted.headlines[0].startswith(f"fake expects {called(planted, AFTER)} of 60 neutral words more after")
-    assert planted.headlines[1].startswith("fake changes its view of reviews when neutral words are appended (")
-    assert "RoBERTa-base (its Table 1)" in planted.headlines[0]
+    assert planted.headlines[1].startswith("fake judges a review differently once a neutral word is appended (")
     assert not [notice for notice in planted.notices if notice.level == "warning"]
+
+
+def test_the_size_is_by_the_rule_whose_shares_the_paper_prints(files):
+    """Of 8 + 8 reviews chance gives effects beyond m = 1, which q does not believe and the paper's rule does."""
+    found = summary(plan_of(files, reviews_per_class=8, shift_words="none", draws=199), FakeSentiment())
+    where = {"test": "association", "m_or_k": "m = 1", "sign": "either", "reviews": "as labelled"}
+    shares = [row_of(found, "biased_words", rule=rule, **where).estimate for rule in (PAPER, PAPER_AND_Q)]
+    assert shares[0] > shares[1]
+    # its Table 1, RoBERTa-base at m = 1: .25 % + 3.75 %
+    assert found.verdicts[0].size == (
+        f"{100 * shares[0]:.1f} % of the words by the paper's own rule, in its RoBERTa-base 4.0 %"
+    )
 
 
 def test_positive_and_negative_words_verify_the_test(planted):

@@ -76,6 +76,7 @@ def test_a_real_chat_model_answers_the_scale(tmp_path, conditions):
     options = {
         "conditions_file": conditions,
         "distances": ["neighbour"],
+        "templates": ["for me"],
         "chat_conditions": 1,
         "answers": 1,
         "draws": 199,

@@ -238,11 +238,12 @@ def test_names_can_be_told_apart_on_a_phone(browser, tmp_path, groups):
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
 
 
-def test_the_grid_on_a_phone_names_the_model_of_each_cell(browser, tmp_path):
+def test_the_grid_on_a_phone_names_model_and_audit_of_each_cell(browser, tmp_path):
     load(browser, tmp_path, whole_page(), width=390)
-    cell = browser.find_element("css selector", ".grid-cell.lean")
-    assert "builtin:causal" in cell.text
+    row = browser.find_element("css selector", ".grid-row:has(.grid-cell.lean)")
+    assert row.text.startswith("builtin:causal\nA small audit\nlean\n0.300")
     assert not browser.find_element("css selector", ".grid-head").is_displayed()
+    assert "not asked" in browser.find_element("css selector", ".grid").text
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
 
 

@@ -44,21 +44,21 @@ class Notes(Silent):
         self.notes.append(text)
 
 
-def spec_of(endpoint):
-    return ModelSpec(name="openai:m", base_url=endpoint.url, alias="m")
+def spec_of(endpoint, **more):
+    return ModelSpec(name="openai:m", base_url=endpoint.url, alias="m", **more)
 
 
-def ask(endpoint, folder, *, answers=1, progress=None, **execution):
+def ask(endpoint, folder, *, answers=1, progress=None, price=None, **execution):
     """84 questions, each so many times."""
     chosen = Execution(**{"concurrency": 16, "patience": HASTY, **execution})
     return clinometer.audit(
-        spec_of(endpoint), probes=Digits(), options={"digits": {"answers": answers}}, folder=folder,
-        execution=chosen, progress=progress,
+        spec_of(endpoint, price=price or {}), probes=Digits(), options={"digits": {"answers": answers}},
+        folder=folder, execution=chosen, progress=progress,
     )  # fmt: skip
 
 
-def resume(folder):
-    return clinometer.resume(folder, probes=[Digits()], execution=Execution(patience=HASTY))
+def resume(folder, **execution):
+    return clinometer.resume(folder, probes=[Digits()], execution=Execution(patience=HASTY, **execution))
 
 
 def verified(run):
@@ -147,13 +147,44 @@ def test_a_budget_stops_cleanly_and_the_rest_can_be_asked_later(tmp_path, limits
     assert len(texts_of(tmp_path / "run")) == 84
 
 
-@pytest.mark.parametrize("limits", [Limits(requests=7), Limits(tokens=100)])
+PRICE = {"input": 100.0, "output": 1_000.0}  # for a million tokens
+
+
+def bill(endpoint):
+    """What the answers of this server cost, as it counts them: 10 tokens in, 4 out for each text."""
+    return sum(10 * 100e-6 + 4 * body.get("n", 1) * 1_000e-6 for body in endpoint.bodies)
+
+
+@pytest.mark.parametrize("limits", [Limits(requests=7), Limits(tokens=100), Limits(cost=0.03)])
 def test_finding_out_what_is_offered_stays_within_the_budget(tmp_path, limits):
     with serve_endpoint() as endpoint:
         with pytest.raises(SpecError, match="does not suffice to find out what the endpoint offers"):
-            ask(endpoint, tmp_path / "run", limits=limits)
+            ask(endpoint, tmp_path / "run", limits=limits, price=PRICE)
         assert 0 < endpoint.number <= 7
+        assert bill(endpoint) <= 0.03 or not limits.cost
     assert not (tmp_path / "run").exists()
+
+
+def test_the_cost_of_finding_out_is_part_of_what_a_command_may_spend(tmp_path):
+    with serve_endpoint() as endpoint:
+        load_model(spec_of(endpoint))
+        trials = bill(endpoint)
+    with serve_endpoint() as endpoint:
+        with pytest.raises(StoppedError, match="--max-cost"):
+            ask(endpoint, tmp_path / "run", limits=Limits(cost=trials + 0.1), price=PRICE)
+        assert trials < bill(endpoint) <= trials + 0.1
+        assert len(questions(endpoint)) >= 10
+        # what was found out is known in this process: it is not counted twice
+        with pytest.raises(StoppedError, match="--max-cost"):
+            resume(tmp_path / "run", limits=Limits(cost=0.1))
+        assert len(questions(endpoint)) >= 20
+
+
+def test_a_limit_on_cost_without_prices_is_refused_before_anything_is_sent(tmp_path):
+    with serve_endpoint() as endpoint:
+        with pytest.raises(SpecError, match="--price"):
+            ask(endpoint, tmp_path / "run", limits=Limits(cost=1.0))
+        assert endpoint.number == 0
 
 
 def test_an_endpoint_that_changes_within_a_run_is_reported(tmp_path):

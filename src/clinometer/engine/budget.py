@@ -68,18 +68,6 @@ class Budget:
             if limit and getattr(self.spent, name) + getattr(self.reserved, name) + more > limit:
                 raise StoppedError(f"--max-{name} {limit:,} is used up ({self.spent})")
 
-    def allow_trials(self, requests: int, tokens: int) -> None:
-        """Raise SpecError if finding out what an endpoint offers would take more than is allowed."""
-        for name, limit, more in (
-            ("requests", self.limits.requests, self.spent.requests + requests),
-            ("tokens", self.limits.tokens, self.spent.tokens + tokens),
-        ):
-            if limit and more > limit:
-                raise SpecError(
-                    f"--max-{name} {limit:,} does not suffice to find out what the endpoint offers, which takes "
-                    f"up to 20 requests of some 50 tokens ({requests - 1} were sent); allow more"
-                )
-
 
 @dataclass(frozen=True, slots=True)
 class PricedMeter:
@@ -107,12 +95,6 @@ class PricedMeter:
         counted = bool(given or made)  # an endpoint that does not count is believed to have taken all it could
         self.budget.spent.tokens += given + made if counted else call.tokens
         self.budget.spent.cost += self._cost(given, made) if counted else most
-
-    def charge(self, *, requests: int, tokens: int) -> None:
-        """Count what was sent before the budget was there: finding out what the endpoint offers."""
-        self.budget.spent.requests += requests
-        self.budget.spent.tokens += tokens
-        self.budget.spent.cost += self._cost(tokens, 0)
 
     def _most(self, call: Call) -> float:
         answer = int(call.body.get("max_tokens") or call.body.get("max_completion_tokens") or 0)

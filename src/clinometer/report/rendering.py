@@ -11,6 +11,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -309,9 +310,18 @@ def page_templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(count=count_text, size=size_text, json_block=_json_block)
+    templates.filters.update(count=count_text, size=size_text, json_block=_json_block, breakable=_breakable)
     templates.globals["mask"] = MASK
     return templates
+
+
+def _breakable(name: str) -> Markup:
+    """Let a name break after its marks, so that no line ends in the middle of a word where it need not.
+
+    >>> str(_breakable("org/<b>-base"))
+    'org/<wbr>&lt;b&gt;-<wbr>base'
+    """
+    return Markup("<wbr>").join(re.split(r"(?<=[-_/:.])(?=\w|<)", name))
 
 
 def _json_block(value: object) -> Markup:

@@ -27,7 +27,7 @@ from clinometer.engine import (
 from clinometer.engine.provenance import use_threads
 from clinometer.errors import ModelError, SpecError, StoppedError, nearest
 from clinometer.models.endpoint.model import EndpointModel
-from clinometer.models.endpoint.offer import ALLOWED
+from clinometer.models.endpoint.offer import METER
 from clinometer.models.endpoint.sending import CONCURRENCY, Free, Pace, Patience
 from clinometer.models.endpoint.written import question_id, save_questions
 from clinometer.models.load import Providers, check_model, identity_of, inspect_model, load_model, weight_bytes
@@ -37,7 +37,7 @@ from clinometer.models.providers.gguf import GgufFiles
 from clinometer.models.providers.openai import OpenAIEndpoints
 from clinometer.models.providers.protocol import GivenModels
 from clinometer.store import RunFolder
-from clinometer.types import AuditSpec, ModelInfo
+from clinometer.types import AuditSpec, ModelInfo, ModelSpec
 from clinometer.workflows.plans import all_models, labels_of
 
 # Loaded models are kept for later stages while their weights together are no larger than this: small ones all,
@@ -111,7 +111,6 @@ class ModelPool:
         self._loaded: dict[str, Model] = {}  # the longest unused first
         self._workers: dict[str, Worker] = {}
         self.budget = Budget(execution.limits)
-        self._explored: set[str] = set()  # endpoints whose first requests are counted
 
     def check_sources(self) -> None:
         """Fail on a model that does not exist before the first one is loaded."""
@@ -122,7 +121,7 @@ class ModelPool:
         """Return a model that can describe itself and measure requests; without weights where not all fit."""
         if self.elsewhere is not None or self._all_fit:
             return self.get(label)
-        with self._bounded():
+        with self._metered(self._specs[label]):
             return inspect_model(self._specs[label], device=self._execution.device, providers=self._providers)
 
     @functools.cached_property
@@ -253,28 +252,25 @@ class ModelPool:
     def _opened(self, label: str) -> Model:
         spec = self._specs[label]
         if self.elsewhere is not None:  # the weights stay where they are
-            model = inspect_model(spec, device="cpu", providers=self._providers)
+            with self._metered(spec):
+                model = inspect_model(spec, device="cpu", providers=self._providers)
         else:
-            with self._bounded():
+            with self._metered(spec):
                 model = load_model(spec, device=self._execution.device, providers=self._providers)
             if self._threads and self._execution.device in ("auto", "cpu"):
                 use_threads(self._threads)
         if isinstance(model, AnswersModel):
             model.accepts_missing = self._execution.accept_missing
-        if isinstance(model, EndpointModel) and label not in self._explored:
-            self._explored.add(label)
-            meter = self.budget.meter(self._specs[label].price)
-            meter.charge(requests=model.offer.requests, tokens=model.offer.tokens)
         return model
 
     @contextlib.contextmanager
-    def _bounded(self) -> Iterator[None]:
+    def _metered(self, spec: ModelSpec) -> Iterator[None]:
         """Let an endpoint that is opened within the block be tried only as far as the budget goes."""
-        allowed = ALLOWED.set(self.budget.allow_trials)
+        before = METER.set(functools.partial(self.budget.meter, spec.price))
         try:
             yield
         finally:
-            ALLOWED.reset(allowed)
+            METER.reset(before)
 
     def _let_go(self, room: int) -> None:
         """Drop models, the longest unused first, until the rest is no larger than the room."""

@@ -7,11 +7,12 @@ import math
 
 import pytest
 
-from clinometer.errors import ModelError
+from clinometer.engine.budget import Budget, Limits
+from clinometer.errors import ModelError, SpecError
 from clinometer.models.endpoint.asking import calls_of
 from clinometer.models.endpoint.faults import Broken, Busy, Refused
 from clinometer.models.endpoint.model import capabilities_of
-from clinometer.models.endpoint.offer import discover
+from clinometer.models.endpoint.offer import _PROMPT_TOKENS, discover
 from clinometer.models.endpoint.transport import Arrived
 from clinometer.types import NextWord
 
@@ -170,3 +171,32 @@ def test_an_endpoint_that_offers_nothing_or_lets_nobody_in_is_refused():
         found(faults=[Broken("down")] * 20)
     with pytest.raises(ModelError, match="lets nobody in"):
         found(faults=[Refused("401 no", status=401)])
+
+
+def test_every_trial_is_counted_before_it_is_sent_and_settled_after_it():
+    # The answers say nothing of tokens, so each counts for all that it could cost, a cut connection too; a server
+    # that is busy charges nothing.
+    budget = Budget()
+    transport = Scripted(plain=False, faults=[Busy("429"), Broken("cut")])
+    meter = budget.meter({"input": 1.0, "output": 10.0})
+    asyncio.run(discover(transport, "m", where="http://x", patience=0.001, meter=meter))
+    cut, _, *answered = [body for path, body in transport.bodies if "chat" in path]
+    refused = [body for body in answered if body.get("n", 1) > 4 or body.get("top_logprobs", 0) > 20]
+    charged = [cut, *(body for body in answered if body not in refused)]
+    made = sum(body["max_tokens"] * body.get("n", 1) for body in charged)
+    assert budget.spent.requests == len(transport.bodies) + 1  # one for the list of models
+    assert budget.spent.tokens == _PROMPT_TOKENS * len(charged) + made
+    assert budget.spent.cost == pytest.approx((_PROMPT_TOKENS * len(charged) + 10 * made) / 1e6)
+    assert (budget.reserved.tokens, budget.reserved.cost) == (0, pytest.approx(0))
+
+
+@pytest.mark.parametrize("limits", [Limits(requests=5), Limits(tokens=100), Limits(cost=100e-6)])
+def test_no_trial_is_sent_that_a_limit_does_not_allow(limits):
+    budget = Budget(limits)
+    transport = Scripted(faults=[Broken("cut")] * 40)
+    meter = budget.meter({"input": 1.0, "output": 1.0})
+    with pytest.raises(SpecError, match="does not suffice"):
+        asyncio.run(discover(transport, "m", where="http://x", patience=0.001, meter=meter))
+    most = {"requests": 4, "tokens": 100 // (_PROMPT_TOKENS + 1), "cost": 100 // (_PROMPT_TOKENS + 1)}
+    name = next(name for name in most if getattr(limits, name))
+    assert len(transport.bodies) == most[name]  # one token is asked for; the list of models was one request

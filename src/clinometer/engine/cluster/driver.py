@@ -259,8 +259,7 @@ class Driver:
             job.stream.out.put(answered)
         if task.jobs:
             task.jobs[0].stream.learn(result.seconds, len(task.jobs))
-        hand.worked += result.seconds
-        hand.past.append((now, sum(len(job.batch.requests) for job in task.jobs)))
+        hand.learn(result.seconds, sum(len(job.batch.requests) for job in task.jobs), now)
 
     def _refused(self, hand: Hand, task: Task, error: BaseException) -> None:
         """A worker is alive and says that it cannot."""

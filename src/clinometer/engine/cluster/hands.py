@@ -118,10 +118,19 @@ class Hand:
         if self.tasks and not self.tasks[0].began:
             self.tasks[0].began = now
 
-    def rate(self, now: float) -> float:
-        """Return the requests that it answered in a second, of late."""
+    def learn(self, seconds: float, requests: int, now: float) -> None:
+        """Remember how much it answered; what is long ago is forgotten here, since nobody may ever ask for it."""
+        self.worked += seconds
+        self.past.append((now, requests))
+        self._forget(now)
+
+    def _forget(self, now: float) -> None:
         while self.past and now - self.past[0][0] > _KEPT_SECONDS:
             self.past.popleft()
+
+    def rate(self, now: float) -> float:
+        """Return the requests that it answered in a second, of late."""
+        self._forget(now)
         if len(self.past) < 2:
             return 0.0
         return sum(count for _, count in self.past) / max(now - self.past[0][0], 1e-3)

@@ -14,10 +14,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from clinometer.errors import ModelError
+from clinometer.errors import ModelError, SpecError, StoppedError
 from clinometer.models.endpoint.faults import Broken, Busy, Fault, Malformed, Refused
 from clinometer.models.endpoint.reading import Choice, has_prompt_scores, read_choices, who_answered
+from clinometer.models.endpoint.sending import Free, Meter
 from clinometer.models.endpoint.transport import Arrived, Transport
+from clinometer.models.protocols import Call, Reply
 from clinometer.types import AskedAs
 
 Path = Literal["/chat/completions", "/completions"]
@@ -79,7 +81,6 @@ class Offer:
     scores: bool = False  # whether it tells how probable a prompt is
     told: Mapping[str, str] = field(default_factory=dict)
     requests: int = 0
-    tokens: int = 0
 
     def asked_as(self, kind: AskedAs) -> Offer:
         """Return what is left if the model is asked in one way: as a chat where it has one, unless told not to."""
@@ -99,58 +100,61 @@ ASSUMED = Offer(  # before anything is sent: what most servers give
 )
 
 
-Allow = Callable[
-    [int, int], None
-]  # requests and tokens that the trials will have taken; raises if that is too much
-# Who opens a model knows nothing of budgets: whoever has one says so here.
-ALLOWED: ContextVar[Allow | None] = ContextVar("trials of endpoints that a budget allows", default=None)
+# Who opens a model knows nothing of budgets: whoever has one says here how to get its meter.
+METER: ContextVar[Callable[[], Meter]] = ContextVar("what counts the trials of endpoints", default=Free)
 
 
 async def discover(
-    transport: Transport, model: str, *, where: str, patience: float = 1.0, allow: Allow | None = None
+    transport: Transport, model: str, *, where: str, patience: float = 1.0, meter: Meter | None = None
 ) -> Offer:
-    """Find out what an endpoint offers; raise ModelError where it offers nothing, or lets nobody in."""
-    explorer = _Explorer(transport, model, where, patience, allow)
-    listed = await explorer.listed()
-    chat = await explorer.way(CHAT)
-    plain = await explorer.way(PLAIN)
-    if chat is None and plain is None:
-        raise ModelError(
-            f"{where} answers neither chat completions nor completions for the model {model!r}"
-            f"{explorer.last and f' ({explorer.last})'}{explorer.known}; check the name and --base-url, which "
-            "usually ends in /v1"
-        )
-    scores = plain is not None and await explorer.scores()
-    return Offer(
-        chat=chat,
-        plain=plain,
-        scores=scores,
-        told={**listed, **explorer.told},
-        requests=explorer.sent,
-        tokens=explorer.tokens,
-    )
+    """Find out what an endpoint offers; raise ModelError where it offers nothing, or lets nobody in.
+
+    Every attempt is counted by the meter before it is sent; SpecError where a limit does not suffice.
+    """
+    explorer = _Explorer(transport, model, where, patience, meter or Free())
+    try:
+        return await explorer.offer()
+    except StoppedError as error:
+        raise SpecError(
+            f"{error}; that does not suffice to find out what the endpoint offers, which takes up to 20 requests "
+            f"of some 50 tokens ({explorer.sent} were sent); allow more"
+        ) from None
 
 
 class _Explorer:
     """Sends trial calls, and remembers what they told."""
 
-    def __init__(self, transport: Transport, model: str, where: str, patience: float, allow: Allow | None) -> None:
+    def __init__(self, transport: Transport, model: str, where: str, patience: float, meter: Meter) -> None:
         self._transport = transport
         self._model = model
         self._where = where
         self._patience = patience
-        self._allow = allow
+        self._meter = meter
         self.sent = 0
-        self.tokens = 0
         self.last = ""  # the last refusal
         self.known = ""  # which models it lists, if this one is not among them
         self.told: dict[str, str] = {}
         self._ids: list[str] = []
 
+    async def offer(self) -> Offer:
+        """Find out everything."""
+        listed = await self.listed()
+        chat = await self.way(CHAT)
+        plain = await self.way(PLAIN)
+        if chat is None and plain is None:
+            raise ModelError(
+                f"{self._where} answers neither chat completions nor completions for the model {self._model!r}"
+                f"{self.last and f' ({self.last})'}{self.known}; check the name and --base-url, which usually "
+                "ends in /v1"
+            )
+        scores = plain is not None and await self.scores()
+        return Offer(chat=chat, plain=plain, scores=scores, told={**listed, **self.told}, requests=self.sent)
+
     async def listed(self) -> dict[str, str]:
         """Return what the list of models says of this one; nothing where there is no list."""
         try:
-            arrived = await self._patiently(lambda: self._transport.get("/models"), tries=2)
+            listing = Call(path="/models", body={}, reads="texts")
+            arrived = await self._patiently(lambda: self._transport.get(listing.path), listing, tries=2)
         except (Fault, ModelError):
             return {}
         rows = arrived.body.get("data")
@@ -275,30 +279,33 @@ class _Explorer:
             return arrived
 
         most = int(body.get("max_tokens") or body.get("max_completion_tokens") or 0) * int(body.get("n", 1))
-        arrived = await self._patiently(send, tries=tries, tokens=_PROMPT_TOKENS + most)
-        told, used = who_answered(arrived.body, arrived.headers)
+        call = Call(path=path, body=body, reads="texts", tokens=_PROMPT_TOKENS + most)
+        arrived = await self._patiently(send, call, tries=tries)
+        told, _ = who_answered(arrived.body, arrived.headers)
         self.told |= {name: str(value) for name, value in told.items() if value and name != "id"}
         self._ids.append(str(told.get("id", "")))
-        self.tokens += used["tokens_in"] + used["tokens_out"]
         return arrived
 
-    async def _patiently(
-        self, send: Callable[[], Awaitable[Arrived]], *, tries: int = _PATIENCE, tokens: int = 0
-    ) -> Arrived:
+    async def _patiently(self, send: Callable[[], Awaitable[Arrived]], call: Call, *, tries: int) -> Arrived:
         """Send until an answer comes: an endpoint that is busy or broken for a moment is still there."""
         for attempt in range(1, tries + 1):
-            if self._allow is not None:
-                self._allow(self.sent + 1, self.tokens + tokens)
+            self._meter.reserve(call)
             self.sent += 1
             try:
-                return await send()
-            except (Busy, Broken, Malformed) as fault:
+                arrived = await send()
+            except Fault as fault:
+                self._meter.settle(call, Reply(content={}) if fault.may_have_cost else None)
+                if not isinstance(fault, Busy | Broken | Malformed):
+                    raise
                 if attempt == tries:
                     if isinstance(fault, Malformed):
                         raise
                     raise ModelError(f"{self._where} does not answer: {fault}; is the server running?") from None
                 wait = fault.wait if isinstance(fault, Busy) else 0.0
                 await asyncio.sleep(max(wait, self._patience * 2**attempt / 8 * random.uniform(0.5, 1.5)))
+            else:
+                self._meter.settle(call, Reply(content={}, source=who_answered(arrived.body, arrived.headers)[1]))
+                return arrived
         raise AssertionError("unreachable")
 
     @staticmethod

@@ -60,7 +60,7 @@ class GgufFiles:
         found = run_in_loop(discover(transport, path.name, where=spec.name))
         version = importlib.metadata.version("xllamacpp")
         told = {"model": path.name, "fingerprint": f"xllamacpp {version}"}
-        offer = replace(_restricted(found, spec), told=told, requests=0, tokens=0)
+        offer = replace(_restricted(found, spec), told=told, requests=0)
         info = endpoint_info(spec.name, served=path.name, where=spec.name, offer=offer, weights=checksum(path))
         info = replace(info, family="gguf", settings={**info.settings, "llama.cpp": version})
         return EndpointModel(info=info, transport=transport, offer=offer, served=path.name, where=spec.name)

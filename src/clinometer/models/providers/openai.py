@@ -10,7 +10,7 @@ from clinometer.errors import ModelError
 from clinometer.models.builtin import absent_packages
 from clinometer.models.endpoint.address import OPENAI_KEY, Address
 from clinometer.models.endpoint.model import EndpointModel, capabilities_of, endpoint_info, run_in_loop
-from clinometer.models.endpoint.offer import ALLOWED, ASSUMED, Offer, discover
+from clinometer.models.endpoint.offer import ASSUMED, METER, Offer, discover
 from clinometer.models.endpoint.transport import HttpTransport
 from clinometer.types import ModelSpec
 
@@ -83,14 +83,14 @@ def _served(spec: ModelSpec) -> str:
 def _offer(served: str, address: Address) -> Offer:
     """Find out once in a process what an endpoint offers."""
     key = address.key()
-    allow = ALLOWED.get()  # here, since another thread may run the loop
+    meter = METER.get()()  # here, since another thread may run the loop
     if key.value and address.url.startswith("http:") and not address.is_here:
         logger.warning("the key is sent to %s without encryption; use https if you can", address.host)
 
     async def find_out() -> Offer:
         transport = HttpTransport(address, key)
         try:
-            return await discover(transport, served, where=address.url, allow=allow)
+            return await discover(transport, served, where=address.url, meter=meter)
         finally:
             await transport.close()
 

@@ -55,7 +55,7 @@ _MEASURES = {
 }
 _SAID = {
     STEREOTYPE: Said(
-        above="expects the gender that is usual in an occupation more than the other one",
+        above="expects the gender that is usual in an occupation more than the other",
         below="expects the gender that is unusual in an occupation more than the usual one",
         none="shows no measurable preference for the gender that is usual in an occupation",
     ),
@@ -121,7 +121,7 @@ def _size(row: Finding) -> str:
         return f"{percent(abs(row.estimate))} of all probability at the blank"
     share = (1 + row.estimate) / 2
     first, second = ("the usual gender", "the other") if row.labels["question"] == STEREOTYPE else ("women", "men")
-    return f"{percent(share, 0)} of what gendered words hold goes to {first}, {percent(1 - share, 0)} to {second}"
+    return f"{percent(share, 0)} for {first}, {percent(1 - share, 0)} for {second}"
 
 
 def headlines(

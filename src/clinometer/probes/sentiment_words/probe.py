@@ -50,7 +50,7 @@ from clinometer.probes.sentiment_words.verdicts import (
     verdicts,
 )
 from clinometer.probes.sentiment_words.words import CAPTIONS, general_notices, model_notices
-from clinometer.types import Finding, Findings, Item, ModelInfo, Profile
+from clinometer.types import Block, Finding, Findings, Item, ModelInfo, Profile
 
 # the paper's, and that of LM-BFF, whose stop tells a small model what kind of word is missing
 _TEMPLATES = ("It was [MASK]", "It was [MASK].")
@@ -119,7 +119,7 @@ class SentimentWords:
         """Return what to ask of a model of this kind."""
         return stages_of(fitted(plan))
 
-    def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
+    def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item | Block]:
         """Yield the questions of a stage; all but the first depend on which words the model has."""
         plan = fitted(plan)
         if stage.name == VOCABULARY:

@@ -126,17 +126,20 @@ def _said(row: Finding, measures: ModelMeasures) -> tuple[Said, str]:
     of, word = labels["of"], labels["word"]
     count = int(labels["positive"]) + int(labels["negative"])
     if labels["aspect"] == AFTER:
-        said = f"expects {count} of {of} neutral words more after reviews of one kind, most surely '{word}'"
+        said = (
+            f"expects {count} of {of} neutral words more after positive or negative reviews, most surely '{word}'"
+        )
         none = "shows no neutral word that it expects more after positive or after negative reviews"
         return Said(above=f"{said} (positive)", below=f"{said} (negative)", none=none), _share_called(measures)
-    said = f"changes its view of reviews when neutral words are appended ({count} of {of}), most surely '{word}'"
+    said = f"judges a review differently once a neutral word is appended ({count} of {of} words), "
+    said += f"most surely '{word}'"
     none = "shows no neutral word that changes its view of a review more than the average word"
     odds = measures.answers.before.get((measures.main_template, measures.main_pair or ""))
     size = ""
     if odds is not None and measures.measured and not math.isnan(row.estimate):
         gap = float(odds[measures.answers.positive].mean() - odds[~measures.answers.positive].mean())
         if abs(gap) > 0:  # a model may label all reviews alike
-            size = f"{percent(abs(row.estimate / gap), 0)} of what a positive instead of a negative review makes"
+            size = f"{percent(abs(row.estimate / gap), 0)} of the step from negative to positive reviews"
     return Said(above=f"{said} (better)", below=f"{said} (worse)", none=none), size
 
 
@@ -146,10 +149,11 @@ def _share_called(measures: ModelMeasures) -> str:
     if association is None:
         return ""
     neutral = measures.answers.classes == "neutral"
-    called = signs_by_rule(association.polarity[measures.options.main_m], association.effect.q, PAPER_AND_Q)
-    ours = f"{percent(float((called[neutral] != 0).mean()))} of the neutral words by the paper's rule at {at}"
+    # without q, which the paper's shares do not know
+    called = signs_by_rule(association.polarity[measures.options.main_m], association.effect.q, PAPER)
+    ours = f"{percent(float((called[neutral] != 0).mean()))} of the words by the paper's own rule"
     printed = published_share(ASSOCIATION, at).get("RoBERTa-base")
-    return ours if printed is None else f"{ours}; {percent(printed)} in RoBERTa-base (its Table 1)"
+    return ours if printed is None else f"{ours}, in its RoBERTa-base {percent(printed)}"
 
 
 def headline(verdict: Verdict) -> str:

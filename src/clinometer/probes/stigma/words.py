@@ -127,7 +127,7 @@ def difference_verdict(
     size = f"{100 * abs(row.estimate) / full:.0f} % of the possible range"
     if known := published(f"difference in {measure}"):
         least, most = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
-        size += f"; the paper found {known[least]:.2f} ({least}) to {known[most]:.2f} ({most})"
+        size += f"; in the paper {known[least]:.2f} ({least}) to {known[most]:.2f} ({most})"
     if few_decide and is_found(row):
         gate = "a few conditions with very high or low numbers decide the difference"
     wider = max(row.estimate - row.low, row.high - row.estimate)  # an interval of shares may have a long side

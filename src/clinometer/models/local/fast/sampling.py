@@ -172,7 +172,7 @@ class Sampler:
 
     def _texts_of(self, rows: list[list[int]]) -> list[str]:
         """Turn tokens into text; of special tokens only those are written that part a thought from an answer."""
-        if not any(token in self._marks for row in rows for token in row):
+        if self._marks.keys().isdisjoint(itertools.chain.from_iterable(rows)):
             return self._plain_texts_of(rows)
         texts = []
         for row in rows:
