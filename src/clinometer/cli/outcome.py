@@ -101,7 +101,7 @@ def settle(run: Run, outcome: Outcome) -> None:
 
     verdicts, name = run.verdicts, run.path.name
     _check_names(outcome, ((each.audit, each.aspect) for each in verdicts))
-    _write(outcome.json, lambda: verdicts_json(name, verdicts))
+    _write(outcome.json, lambda: verdicts_json(name, verdicts, run.changes))
     _write(outcome.markdown, lambda: verdicts_markdown(name, verdicts))
     code = exit_code(
         verdicts,

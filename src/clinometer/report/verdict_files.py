@@ -109,10 +109,15 @@ def limit_of(limits: Limits, audit: str, name: str) -> float | None:
     return of_audit.get(name, of_audit.get("*"))
 
 
-def verdicts_json(run: str, verdicts: Sequence[Verdict]) -> str:
-    """Return the verdicts as JSON; what was not computed is null."""
+def verdicts_json(run: str, verdicts: Sequence[Verdict], changes: Sequence[ChangeVerdict] = ()) -> str:
+    """Return the verdicts as JSON, and those on what training changed; what was not computed is null."""
     return json.dumps(
-        {"format": FORMAT, "run": run, "verdicts": [_plain(asdict(verdict)) for verdict in verdicts]},
+        {
+            "format": FORMAT,
+            "run": run,
+            "verdicts": [_plain(asdict(verdict)) for verdict in verdicts],
+            "changes": [_plain(asdict(change)) for change in changes],
+        },
         indent=2,
         ensure_ascii=False,
         allow_nan=False,
