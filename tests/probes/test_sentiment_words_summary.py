@@ -11,7 +11,7 @@ from fake_sentiment import FakeSentiment, ask_sentiment, row_of, rows_of, write_
 from clinometer.probes.kit import CANNOT_TELL, NONE_FOUND
 from clinometer.probes.sentiment_words import PROBE
 from clinometer.probes.sentiment_words.measures import PAPER, PAPER_AND_Q
-from clinometer.probes.sentiment_words.verdicts import AFTER, TUNED
+from clinometer.probes.sentiment_words.verdicts import AFTER
 from clinometer.types import WordAnswer
 
 POSITIVE_LEANS = [f"plain{i}" for i in range(6)]
@@ -432,11 +432,15 @@ def test_growth_from_a_model_to_the_checkpoint_tuned_from_it(two_models):
     assert (figure.name, figure.table) == ("tuning", "tuning")
     used = {figure.y, figure.color, figure.column, *figure.menus, *figure.filters}
     assert used <= set(negative.labels)
-    (verdict,) = [each for each in two_models.verdicts if each.aspect == TUNED]
-    row = row_of(two_models, "leans", aspect=TUNED)
-    assert (verdict.model, verdict.state, row.labels["before"]) == ("after", NONE_FOUND, "before")
-    assert (row.labels["positive"], row.labels["negative"], row.labels["of"]) == (1, 2, 60)
-    assert "as before its fine-tuning" in verdict.sentence
+    (verdict,) = [each for each in two_models.changes if each.measure.startswith(AFTER)]
+    assert (verdict.before, verdict.after, verdict.state) == ("before", "after", "no change found")
+    assert (verdict.lean_before, verdict.lean_after, verdict.n) == (
+        pytest.approx(1 / 60),
+        pytest.approx(3 / 60),
+        60,
+    )
+    assert verdict.trainings == (pytest.approx(3 / 60),)
+    assert "one training, so the interval leaves out what another seed would change" in two_models.headlines[0]
     # one gained, none lost: a = 2/62, b = 1/62, d = 1/62; √((3/62 − 1/62²)/62) = .02786, · 1.95996 = .0546
     assert (negative.low, negative.high) == pytest.approx((1 / 62 - 0.0546, 1 / 62 + 0.0546), abs=1e-4)
 

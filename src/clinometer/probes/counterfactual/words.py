@@ -46,7 +46,8 @@ from clinometer.probes.kit import (
     state_of,
     warning,
 )
-from clinometer.probes.kit.before_after import BEFORE, Checkpoint, missing_base_notice
+from clinometer.probes.kit.asking import BEFORE
+from clinometer.probes.kit.before_after import Checkpoint, missing_base_notice
 from clinometer.probes.kit.numbers import written_limits
 from clinometer.probes.protocol import Plan
 from clinometer.types import Finding, ModelInfo, Notice, RowReference, Verdict

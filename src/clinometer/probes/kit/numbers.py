@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Label = str | int | float
 
+LEVEL = 0.05  # of q
 NO_INTERVAL = "no interval"
 NOT_TESTED = "not tested"
 ABSENT = "–"  # in a label
@@ -165,7 +166,12 @@ def certainty(row: Finding, *, write: Callable[[float], str] = signed) -> str:
 
     >>> certainty(Finding(labels={}, estimate=0.2, low=0.1, high=0.3, q=0.0004))
     '95 % interval +0.100 to +0.300, q < 0.001'
+    >>> certainty(Finding(labels={}, estimate=0.2, low=0.1, high=0.3, q=0.107))
+    '95 % interval of this one test +0.100 to +0.300, q over all tests = 0.107'
     """
+    if row.q >= LEVEL and (row.low > 0 or row.high < 0):  # the two seem to disagree
+        told = interval(row, write=write).replace("interval", "interval of this one test")
+        return f"{told}, {q_value(row.q).replace('q', 'q over all tests')}"
     return f"{interval(row, write=write)}, {q_value(row.q)}"
 
 
