@@ -164,7 +164,7 @@ def pair_template_rows(each: AttributeMeasures) -> list[Finding]:
         for at, template in enumerate(each.asked.attribute.templates)
         for first, second in combinations(range(len(values)), 2)
     ]
-    return with_q(sorted(rows, key=lambda row: -np.nan_to_num(row.estimate, nan=-1.0)))
+    return with_q(sorted(rows, key=lambda row: 1.0 if math.isnan(row.estimate) else -row.estimate))
 
 
 def subgroup_difference_rows(each: AttributeMeasures) -> list[Finding]:
