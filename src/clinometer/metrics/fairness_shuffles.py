@@ -21,7 +21,8 @@ from clinometer.metrics.fairness import (
 from clinometer.metrics.means import Floats, present_mean
 from clinometer.metrics.value_means import Moments, moments_from_sums
 
-_BATCH = 250_000  # scores of a template that are shuffled at a time: what a processor's cache holds
+_BATCH = 250_000  # scores of a template that are shuffled at a time
+_CACHE = 125_000  # of these, measured at a time: what a processor's cache holds
 Statistic = Callable[[Moments], Floats]
 _TIE = 1e-10  # relative: two sums of the same numbers in another order count as equal
 
@@ -218,6 +219,11 @@ class _ShuffledScores:
 
     def add(self, orders: Sequence[Integers]) -> None:
         """Measure some shuffles."""
+        few = max(1, _CACHE // max(1, *(order.shape[1] for order in orders)))
+        for first in range(0, len(orders[0]), few):
+            self._add([order[first : first + few] for order in orders])
+
+    def _add(self, orders: Sequence[Integers]) -> None:
         rows = len(orders[0])
         individual = np.full((rows, len(orders)), np.nan)
         disparity = np.full((rows, len(orders)), np.nan)
