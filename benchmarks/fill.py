@@ -43,7 +43,12 @@ LABELS = ("great", "terrible")
 SIZE = 768  # BERT-base and RoBERTa-base
 PROMPTS = {("short", "cpu"): 256, ("reviews", "cpu"): 24, ("short", "cuda"): 65_536, ("reviews", "cuda"): 32_768}
 OTHERS = {("short", "cpu"): 256, ("reviews", "cpu"): 24, ("short", "cuda"): 1_024, ("reviews", "cuda"): 256}
-BATCHES = {("short", "cpu"): (8, 32, 128), ("reviews", "cpu"): (1, 4, 12), ("short", "cuda"): (64, 256), ("reviews", "cuda"): (32, 128)}
+BATCHES = {
+    ("short", "cpu"): (8, 32, 128),
+    ("reviews", "cpu"): (1, 4, 12),
+    ("short", "cuda"): (64, 256),
+    ("reviews", "cuda"): (32, 128),
+}
 CEILINGS = {("short", "cpu"): 1.5, ("reviews", "cpu"): 1.3}  # how near to it we want to come
 REVIEWS_PER_SECOND = 11_500  # of 256 tokens, on an H200
 BLANK = "something"  # what minicons is told to mask
@@ -114,7 +119,9 @@ def compare(requests: list[Fill], folder: Path, options: argparse.Namespace) -> 
     some = requests[: OTHERS[kind]]
     # in the order of their lengths, which is the best that a user of these tools can do
     some = [some[at] for _, at in sorted(zip(model.cost(some), range(len(some)), strict=True))]
-    others: dict[str, Callable[[int], Callable[[], Any]]] = {"fill-mask pipeline": _pipeline(folder, some, options)}
+    others: dict[str, Callable[[int], Callable[[], Any]]] = {
+        "fill-mask pipeline": _pipeline(folder, some, options)
+    }
     if importlib.util.find_spec("minicons"):
         others["minicons"] = _minicons(folder, some, options)
     else:
@@ -149,11 +156,15 @@ def compare(requests: list[Fill], folder: Path, options: argparse.Namespace) -> 
     ]
     if options.dtype == "bfloat16":
         notes.append(_drift(folder, requests[:512], answers, options))
-    return Row(work=_work(options, lengths), unit="sequences/s", ours=ours, others=rates, targets=targets, notes=notes)
+    return Row(
+        work=_work(options, lengths), unit="sequences/s", ours=ours, others=rates, targets=targets, notes=notes
+    )
 
 
 def _work(options: argparse.Namespace, lengths: Sequence[int]) -> str:
-    span = f"{min(lengths)} to {max(lengths)} tokens" if min(lengths) < max(lengths) else f"{lengths[0]} tokens each"
+    span = (
+        f"{min(lengths)} to {max(lengths)} tokens" if min(lengths) < max(lengths) else f"{lengths[0]} tokens each"
+    )
     what = "top 200 words, BERT-base shape" if options.work == "short" else "two words, RoBERTa-base shape"
     return f"blanks of {options.prompts:,} {'prompts' if options.work == 'short' else 'reviews'}, {span}, {what}, {options.dtype}"
 
@@ -185,15 +196,21 @@ def _answers(model: Any, requests: Sequence[Fill], options: argparse.Namespace) 
     return found
 
 
-def _pipeline(folder: Path, requests: Sequence[Fill], options: argparse.Namespace) -> Callable[[int], Callable[[], Any]]:
+def _pipeline(
+    folder: Path, requests: Sequence[Fill], options: argparse.Namespace
+) -> Callable[[int], Callable[[], Any]]:
     fill = pipeline("fill-mask", model=str(folder), dtype=getattr(torch, options.dtype), device=options.device)
     mask = fill.tokenizer.mask_token
     texts = [f"{request.context} {request.text}".strip().replace(MASK, mask) for request in requests]
-    asked: dict[str, Any] = {"top_k": TOP_K} if options.work == "short" else {"targets": [f"Ġ{word}" for word in LABELS]}
+    asked: dict[str, Any] = (
+        {"top_k": TOP_K} if options.work == "short" else {"targets": [f"Ġ{word}" for word in LABELS]}
+    )
     return lambda size: lambda: fill(texts, batch_size=size, **asked)
 
 
-def _minicons(folder: Path, requests: Sequence[Fill], options: argparse.Namespace) -> Callable[[int], Callable[[], Any]]:
+def _minicons(
+    folder: Path, requests: Sequence[Fill], options: argparse.Namespace
+) -> Callable[[int], Callable[[], Any]]:
     from minicons.scorer import MaskedLMScorer
 
     scorer = MaskedLMScorer(str(folder), options.device, dtype=getattr(torch, options.dtype))
@@ -211,7 +228,9 @@ def _minicons(folder: Path, requests: Sequence[Fill], options: argparse.Namespac
     return lambda size: lambda: run(size)
 
 
-def _difference(folder: Path, requests: Sequence[Fill], answers: dict[int, WordAnswer], options: argparse.Namespace) -> float:
+def _difference(
+    folder: Path, requests: Sequence[Fill], answers: dict[int, WordAnswer], options: argparse.Namespace
+) -> float:
     """The largest difference between our log-probabilities and the pipeline's, of the first texts."""
     found = _pipeline(folder, requests[:8], options)(8)()
     apart = []
@@ -225,7 +244,9 @@ def _difference(folder: Path, requests: Sequence[Fill], answers: dict[int, WordA
     return max(apart)
 
 
-def _drift(folder: Path, requests: Sequence[Fill], answers: dict[int, WordAnswer], options: argparse.Namespace) -> str:
+def _drift(
+    folder: Path, requests: Sequence[Fill], answers: dict[int, WordAnswer], options: argparse.Namespace
+) -> str:
     """How far bfloat16 is from float32 on the same texts."""
     exact = load_model(ModelSpec(name=str(folder), dtype="float32"), device=options.device)
     apart = []
@@ -251,7 +272,8 @@ def _products(plan: Sequence[tuple[int, list[int]]], options: argparse.Namespace
     """Return what multiplies the matrices of one layer for every batch, a layer in turn, with nothing between."""
     dtype = getattr(torch, options.dtype)
     weights = [
-        [torch.randn(shape, dtype=dtype, device=options.device) for shape in _PRODUCTS] for _ in range(options.layers)
+        [torch.randn(shape, dtype=dtype, device=options.device) for shape in _PRODUCTS]
+        for _ in range(options.layers)
     ]
     rows = [_rows(each) for each in plan]
     given = {

@@ -118,7 +118,9 @@ def _ours(model: Any, prompts: list[str], options: argparse.Namespace) -> None:
                 yield Batch(number, tuple([window[at] for at in batch]))
                 number += 1
 
-    texts = sum(len(answer.texts) for answered in LocalExecutor(model).run(batches()) for answer in answered.answers)
+    texts = sum(
+        len(answer.texts) for answered in LocalExecutor(model).run(batches()) for answer in answered.answers
+    )
     assert texts == options.samples * len(prompts)
 
 

@@ -310,7 +310,9 @@ def test_another_statistic_sees_the_moments_of_each_shuffle(missing):
     scores[0, 2] = 100.25  # a value that does not vary has no error
     sizes = (~np.isnan(scores)).sum(axis=2)
     seen = []
-    (found,) = fairness_nulls([scores], also=lambda each: seen.append(each) or each.means[:, :, 0], rng=rng, draws=9)
+    (found,) = fairness_nulls(
+        [scores], also=lambda each: seen.append(each) or each.means[:, :, 0], rng=rng, draws=9
+    )
     assert found.also.shape == (10, 2)
     observed, *_ = seen
     np.testing.assert_allclose(observed.means[0], np.nanmean(scores, axis=2))

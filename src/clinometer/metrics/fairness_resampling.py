@@ -154,7 +154,7 @@ class _Resampled:
 
     def _measured(self, many: Floats) -> tuple[Floats, Floats]:
         grid = quantile_grid(self.sizes)
-        full = grid.places.shape == many.shape[1:]  # each step is a sample
+        full = bool((self.sizes == many.shape[2]).all())  # each step is a sample
         quantiles = many if full else np.take_along_axis(many, grid.places[None], axis=2)
         distances = _over_pairs(quantiles, grid.widths)
         for group in np.unique(self.groups) if len(np.unique(self.groups)) < len(self.groups) else ():

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -124,10 +125,27 @@ def fairness_nulls(
     groups = group_values(arrays[0].shape[1], subgroups)
     pairs = _CountedPairs(groups, across=across)
     every = [_ShuffledScores(each, groups, pairs, threshold=threshold, also=also) for each in arrays]
-    with ThreadPoolExecutor(max_workers=min(len(every), os.cpu_count() or 1)) as pool:
-        for orders in label_shuffles(sizes, rng=rng, draws=draws):
-            list(pool.map(lambda one, orders=orders: one.add(orders), every))
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
+        for orders in _ahead(label_shuffles(sizes, rng=rng, draws=draws), pool):
+            tasks = [(one, some) for some in _few(orders) for one in every]
+            for (one, _), found in zip(tasks, pool.map(lambda task: task[0].measure(task[1]), tasks), strict=True):
+                one.keep(found)
     return tuple(each.null(draws) for each in every)
+
+
+def _ahead(shuffles: Iterator[list[Integers]], pool: ThreadPoolExecutor) -> Iterator[list[Integers]]:
+    """Yield each item while the next one is made."""
+    following = pool.submit(next, shuffles, None)
+    while (item := following.result()) is not None:
+        following = pool.submit(next, shuffles, None)
+        yield item
+
+
+def _few(orders: Sequence[Integers]) -> Iterator[list[Integers]]:
+    """Yield some shuffles at a time."""
+    few = max(1, _CACHE // max(1, *(order.shape[1] for order in orders)))
+    for first in range(0, len(orders[0]), few):
+        yield [order[first : first + few] for order in orders]
 
 
 def label_shuffles(sizes: Integers, *, rng: np.random.Generator, draws: int) -> Iterator[list[Integers]]:
@@ -176,6 +194,15 @@ def _over_pairs(values: Floats) -> Floats:
     return total
 
 
+class _Shuffled(NamedTuple):
+    """The distances of some shuffles, (shuffles, …) each."""
+
+    templates: Floats
+    disparity: Floats
+    subgroups: Floats
+    others: Floats
+
+
 class _ShuffledScores:
     """The distances of one set of scores: those that are observed, then those of each shuffle."""
 
@@ -194,7 +221,8 @@ class _ShuffledScores:
         flat = [each[~np.isnan(each)] for each in scores]
         orders = [np.argsort(each, kind="stable") for each in flat]
         self._sorted = [each[order] for each, order in zip(flat, orders, strict=True)]
-        self._centres = [float(each.mean()) if len(each) else 0.0 for each in self._sorted]
+        # one for each template, which is subtracted before squares are summed
+        self._centres = np.array([each.mean() if len(each) else 0.0 for each in self._sorted])[:, None]
         # which of the sorted scores is the first above the threshold
         self._above = [int(np.searchsorted(each, threshold, side="right")) for each in self._sorted]
         self._used = [each > 0 for each in sizes]
@@ -203,10 +231,7 @@ class _ShuffledScores:
             quantile_grid(each[used]) if used.any() else None for each, used in zip(sizes, self._used, strict=True)
         ]
         self._pool = _PooledRanks(self._sorted, sizes, groups)
-        self._individual: list[Floats] = []
-        self._disparity: list[Floats] = []
-        self._subgroups: list[Floats] = []
-        self._others: list[Floats] = []
+        self._found: list[_Shuffled] = []
         # observed: value by value as given, and ascending within each
         starts = [np.cumsum(each) - each for each in sizes]
         places = [np.empty(len(order), dtype=np.int64) for order in orders]
@@ -215,15 +240,14 @@ class _ShuffledScores:
         for place, start, of in zip(places, starts, sizes, strict=True):
             for first, size in zip(start.tolist(), of.tolist(), strict=True):
                 place[first : first + size].sort()
-        self.add([place[None] for place in places])
+        self.keep(self.measure([place[None] for place in places]))
 
-    def add(self, orders: Sequence[Integers]) -> None:
+    def keep(self, found: _Shuffled) -> None:
+        """Take the measures of the next shuffles."""
+        self._found.append(found)
+
+    def measure(self, orders: Sequence[Integers]) -> _Shuffled:
         """Measure some shuffles."""
-        few = max(1, _CACHE // max(1, *(order.shape[1] for order in orders)))
-        for first in range(0, len(orders[0]), few):
-            self._add([order[first : first + few] for order in orders])
-
-    def _add(self, orders: Sequence[Integers]) -> None:
         rows = len(orders[0])
         individual = np.full((rows, len(orders)), np.nan)
         disparity = np.full((rows, len(orders)), np.nan)
@@ -239,8 +263,11 @@ class _ShuffledScores:
                 if pairs:
                     individual[:, at] = self._counted.sums(steps, used).mean(axis=-1) / pairs
                 shares = np.count_nonzero(above, axis=-1) / sizes
-                steps -= self._centres[at]  # what is left of a sum of squares is not lost in rounding
-                sums[:, at, used], squares[:, at, used] = steps.sum(axis=-1), np.einsum("rvs,rvs->rv", steps, steps)
+                steps -= self._centres[at]
+                sums[:, at, used], squares[:, at, used] = (
+                    steps.sum(axis=-1),
+                    np.einsum("rvs,rvs->rv", steps, steps),
+                )
             else:
                 starts = np.cumsum(sizes) - sizes
                 if pairs:
@@ -252,23 +279,22 @@ class _ShuffledScores:
                 squares[:, at, used] = np.add.reduceat(by_value**2, starts, axis=1)
             if pairs:
                 disparity[:, at] = self._counted.sums(shares[:, :, None], used)[:, 0] / pairs
-        self._individual.append(individual)
-        self._disparity.append(disparity)
-        self._subgroups.append(self._pool.distances(orders))
+        others = np.zeros((rows, 0))
         if self._also:
-            moments = moments_from_sums(sums, squares, self._sizes, centre=np.array(self._centres)[:, None])
-            self._others.append(self._also(moments))
+            others = self._also(moments_from_sums(sums, squares, self._sizes, centre=self._centres))
+        return _Shuffled(individual, disparity, self._pool.distances(orders), others)
 
     def null(self, draws: int) -> FairnessNull:
         """Compare what is observed with the shuffles."""
-        templates, subgroups = np.concatenate(self._individual), np.concatenate(self._subgroups)
+        columns = zip(*self._found, strict=True)
+        templates, disparity, subgroups, others = (np.concatenate(column) for column in columns)
         return FairnessNull(
             individual=against_chance(self._over_templates(templates)),
             group=against_chance(present_mean(subgroups, axis=1)),
             templates=against_chance(templates),
             subgroups=against_chance(subgroups),
-            disparity=against_chance(self._over_templates(np.concatenate(self._disparity))),
-            also=np.concatenate(self._others) if self._others else np.zeros((1 + draws, 0)),
+            disparity=against_chance(self._over_templates(disparity)),
+            also=others,
             subgroup_names=self._groups.names,
             draws=draws,
         )

@@ -54,14 +54,15 @@ def moments_of(scores: Floats) -> Moments:
     return Moments(means, divide_or_nan(sums, n * (n - 1.0)))
 
 
-def moments_from_sums(sums: Floats, squares: Floats, n: Ints, *, centre: float) -> Moments:
+def moments_from_sums(sums: Floats, squares: Floats, n: Ints, *, centre: Floats) -> Moments:
     """Return the moments from Σ(x − centre) and Σ(x − centre)² of n samples each.
 
     Rounding makes a difference of two sums of nothing but equal numbers: what is as small as that is 0.
     """
-    spread = squares - divide_or_nan(sums**2, n)
+    count = n.astype(np.float64)
+    spread = squares - divide_or_nan(sums**2, count)
     spread = np.where(spread > _ROUNDING * squares, spread, 0.0)
-    return Moments(centre + divide_or_nan(sums, n), divide_or_nan(spread, n * (n - 1.0)))
+    return Moments(centre + divide_or_nan(sums, count), divide_or_nan(spread, count * (count - 1)))
 
 
 def against_whole(
