@@ -3,15 +3,15 @@
     python benchmarks/fill.py short   [--device cpu|cuda] [--prompts 256]
     python benchmarks/fill.py reviews [--device cpu|cuda] [--prompts N] [--least 64] [--most 256]
 
-`short` asks for the 200 likeliest words in prompts of 8 to 16 tokens, of a model of BERT-base's shape. `reviews` asks
-how probable two words are after reviews of 64 to 256 tokens, of RoBERTa-base's shape: the shift test.
+`short` asks for the 200 likeliest words in prompts of 8 to 16 tokens, of a model of BERT-base's shape. `reviews`
+asks how probable two words are after reviews of 64 to 256 tokens, of RoBERTa-base's shape: the shift test.
 `--least 256` gives each review 256 tokens. Weights are random, so that nothing is downloaded.
 
 The others run at the best of several batch sizes, found first. minicons is measured where it is installed
-(`pip install --no-deps minicons wonderwords`).
+(`pip install --no-deps minicons wonderwords pillow`).
 
-The ceiling: how fast this machine multiplies matrices of the sizes of one layer, in batches of ours, divided by the
-operations that the answers need: every layer, the last one at the blank alone, and the words that are asked for.
+The ceiling: how fast this machine multiplies matrices of the sizes of one layer, in batches of ours, divided by
+the operations that the answers need: every layer, the last one at the blank alone, and the words that are asked for.
 On a GPU, where ours computes in bfloat16, the drift from float32 is measured on some of the texts.
 """
 
@@ -53,7 +53,7 @@ CEILINGS = {("short", "cpu"): 1.5, ("reviews", "cpu"): 1.3}  # how near to it we
 REVIEWS_PER_SECOND = 11_500  # of 256 tokens, on an H200
 BLANK = "something"  # what minicons is told to mask
 GROUPS = ("nurses", "pilots", "teachers", "farmers", "students", "painters", "lawyers", "cooks")
-MORE = "who live in the old part of this town".split()
+MORE = ("who", "live", "in", "the", "old", "part", "of", "this", "town")
 
 
 def main() -> None:
@@ -166,7 +166,8 @@ def _work(options: argparse.Namespace, lengths: Sequence[int]) -> str:
         f"{min(lengths)} to {max(lengths)} tokens" if min(lengths) < max(lengths) else f"{lengths[0]} tokens each"
     )
     what = "top 200 words, BERT-base shape" if options.work == "short" else "two words, RoBERTa-base shape"
-    return f"blanks of {options.prompts:,} {'prompts' if options.work == 'short' else 'reviews'}, {span}, {what}, {options.dtype}"
+    texts = "prompts" if options.work == "short" else "reviews"
+    return f"blanks of {options.prompts:,} {texts}, {span}, {what}, {options.dtype}"
 
 
 def _plan(model: Any, requests: Sequence[Fill], options: argparse.Namespace) -> list[tuple[int, list[int]]]:
@@ -254,7 +255,8 @@ def _drift(
         mine, theirs = (dict(zip(each.words, each.logprobs, strict=True)) for each in (answers[at], other))
         apart += [mine[word] - theirs[word] for word in mine if word in theirs]
     root = math.sqrt(sum(each**2 for each in apart) / len(apart))
-    return f"bfloat16 drift of log-probabilities from float32: {root:.1e} root mean square, {max(map(abs, apart)):.1e} at most"
+    worst = max(map(abs, apart))
+    return f"bfloat16 drift of log-probabilities from float32: {root:.1e} root mean square, {worst:.1e} at most"
 
 
 def _operations(tokens: int, options: argparse.Namespace) -> float:

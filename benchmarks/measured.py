@@ -1,8 +1,8 @@
 """What every benchmark shares: times taken in turns, the machine in words, results as lines and as JSON.
 
 A result is a row: what was done, our figure, the figures of the usual tools on the same work in the same run, the
-ratio, and what was to be reached. `--json FILE` writes the rows with the machine and the command; `tables.py` makes
-the tables of docs/speed.md from such files.
+ratio, and what was to be reached. `--json FILE` writes the rows with the machine and the command; `tables.py`
+makes the tables of docs/speed.md from such files.
 
 Needs nothing but the standard library, so that it runs where torch and transformers are all there is.
 """
@@ -171,9 +171,7 @@ def tell(rows: Sequence[Row], *, to: Path | None, device: str = "cpu") -> None:
         print("\n".join(row.lines()), flush=True)
     if to is None:
         return
-    given = [
-        each for each in sys.argv[1:] if each != "--json" and Path(each) != to and not each.startswith("--json=")
-    ]
+    given = [each for each in sys.argv[1:] if each != "--json" and Path(each) != to]
     found = {
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *given]),
         "machine": machine(device),

@@ -1,4 +1,4 @@
-"""Models of well-known shapes with random weights, and tokenizers that know made-up words: nothing is downloaded."""
+"""Models of well-known shapes with random weights, and tokenizers of made-up words: nothing is downloaded."""
 
 from __future__ import annotations
 

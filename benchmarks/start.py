@@ -2,9 +2,9 @@
 
     python benchmarks/start.py [--repeats 5]
 
-Each is a process of its own, from its start to its end. The first prompt is set against a process that only imports
-torch and the classes of transformers that such a model needs; `import torch, transformers`, which leaves out most of
-transformers until it is used, is timed beside it.
+Each is a process of its own, from its start to its end. The first prompt is set against a process that only
+imports torch and the classes of transformers that such a model needs; `import torch, transformers`, which leaves
+out most of transformers until it is used, is timed beside it.
 """
 
 from __future__ import annotations

@@ -259,10 +259,10 @@ class _ShuffledScores:
             sizes = self._sizes[at][used]
             by_value, above = np.take(self._sorted[at], order), order >= self._above[at]
             if len(set(sizes.tolist())) == 1:
-                steps, above = (each.reshape(rows, len(sizes), -1) for each in (by_value, above))
+                steps = by_value.reshape(rows, len(sizes), -1)
                 if pairs:
                     individual[:, at] = self._counted.sums(steps, used).mean(axis=-1) / pairs
-                shares = np.count_nonzero(above, axis=-1) / sizes
+                shares = np.count_nonzero(above.reshape(steps.shape), axis=-1) / sizes
                 steps -= self._centres[at]
                 sums[:, at, used], squares[:, at, used] = (
                     steps.sum(axis=-1),
