@@ -11,7 +11,7 @@ The others run at the best of several batch sizes, found first. minicons is meas
 (`pip install --no-deps minicons wonderwords pillow`).
 
 The ceiling: how fast this machine multiplies matrices of the sizes of one layer, in batches of ours, divided by
-the operations that the answers need: every layer, the last one at the blank alone, and the words that are asked for.
+the operations that the answers need: every layer, the last one at the blank alone, and the words asked for.
 On a GPU, where ours computes in bfloat16, the drift from float32 is measured on some of the texts.
 """
 

@@ -105,8 +105,8 @@ def compare(ours: Any, plain: Any, tokenizer: Any, position: str, exact: Any, op
         )
     aim = TARGET[options.device]
     return Row(
-        work=f"rescoring {len(words)} words in sentences of {TOKENS} tokens, blank {position}, SmolLM2-135M shape, "
-        f"{options.dtype}",
+        work=f"rescoring {len(words)} words in sentences of {TOKENS} tokens, blank {position}, "
+        f"SmolLM2-135M shape, {options.dtype}",
         unit="words/s",
         ours=rate,
         others=rates,
