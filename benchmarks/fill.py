@@ -3,15 +3,15 @@
     python benchmarks/fill.py short   [--device cpu|cuda] [--prompts 256]
     python benchmarks/fill.py reviews [--device cpu|cuda] [--prompts N] [--least 64] [--most 256]
 
-`short` asks for the 200 likeliest words in prompts of 8 to 16 tokens, of a model of BERT-base's shape. `reviews` asks
-how probable two words are after reviews of 64 to 256 tokens, of RoBERTa-base's shape: the shift test.
+`short` asks for the 200 likeliest words in prompts of 8 to 16 tokens, of a model of BERT-base's shape. `reviews`
+asks how probable two words are after reviews of 64 to 256 tokens, of RoBERTa-base's shape: the shift test.
 `--least 256` gives each review 256 tokens. Weights are random, so that nothing is downloaded.
 
 The others run at the best of several batch sizes, found first. minicons is measured where it is installed
-(`pip install --no-deps minicons wonderwords`).
+(`pip install --no-deps minicons wonderwords pillow`).
 
-The ceiling: how fast this machine multiplies matrices of the sizes of one layer, in batches of ours, divided by the
-operations that the answers need: every layer, the last one at the blank alone, and the words that are asked for.
+The ceiling: how fast this machine multiplies matrices of the sizes of one layer, in batches of ours, divided by
+the operations that the answers need: every layer, the last one at the blank alone, and the words asked for.
 On a GPU, where ours computes in bfloat16, the drift from float32 is measured on some of the texts.
 """
 
@@ -43,12 +43,17 @@ LABELS = ("great", "terrible")
 SIZE = 768  # BERT-base and RoBERTa-base
 PROMPTS = {("short", "cpu"): 256, ("reviews", "cpu"): 24, ("short", "cuda"): 65_536, ("reviews", "cuda"): 32_768}
 OTHERS = {("short", "cpu"): 256, ("reviews", "cpu"): 24, ("short", "cuda"): 1_024, ("reviews", "cuda"): 256}
-BATCHES = {("short", "cpu"): (8, 32, 128), ("reviews", "cpu"): (1, 4, 12), ("short", "cuda"): (64, 256), ("reviews", "cuda"): (32, 128)}
+BATCHES = {
+    ("short", "cpu"): (8, 32, 128),
+    ("reviews", "cpu"): (1, 4, 12),
+    ("short", "cuda"): (64, 256),
+    ("reviews", "cuda"): (32, 128),
+}
 CEILINGS = {("short", "cpu"): 1.5, ("reviews", "cpu"): 1.3}  # how near to it we want to come
 REVIEWS_PER_SECOND = 11_500  # of 256 tokens, on an H200
 BLANK = "something"  # what minicons is told to mask
 GROUPS = ("nurses", "pilots", "teachers", "farmers", "students", "painters", "lawyers", "cooks")
-MORE = "who live in the old part of this town".split()
+MORE = ("who", "live", "in", "the", "old", "part", "of", "this", "town")
 
 
 def main() -> None:
@@ -114,7 +119,9 @@ def compare(requests: list[Fill], folder: Path, options: argparse.Namespace) -> 
     some = requests[: OTHERS[kind]]
     # in the order of their lengths, which is the best that a user of these tools can do
     some = [some[at] for _, at in sorted(zip(model.cost(some), range(len(some)), strict=True))]
-    others: dict[str, Callable[[int], Callable[[], Any]]] = {"fill-mask pipeline": _pipeline(folder, some, options)}
+    others: dict[str, Callable[[int], Callable[[], Any]]] = {
+        "fill-mask pipeline": _pipeline(folder, some, options)
+    }
     if importlib.util.find_spec("minicons"):
         others["minicons"] = _minicons(folder, some, options)
     else:
@@ -149,13 +156,18 @@ def compare(requests: list[Fill], folder: Path, options: argparse.Namespace) -> 
     ]
     if options.dtype == "bfloat16":
         notes.append(_drift(folder, requests[:512], answers, options))
-    return Row(work=_work(options, lengths), unit="sequences/s", ours=ours, others=rates, targets=targets, notes=notes)
+    return Row(
+        work=_work(options, lengths), unit="sequences/s", ours=ours, others=rates, targets=targets, notes=notes
+    )
 
 
 def _work(options: argparse.Namespace, lengths: Sequence[int]) -> str:
-    span = f"{min(lengths)} to {max(lengths)} tokens" if min(lengths) < max(lengths) else f"{lengths[0]} tokens each"
+    span = (
+        f"{min(lengths)} to {max(lengths)} tokens" if min(lengths) < max(lengths) else f"{lengths[0]} tokens each"
+    )
     what = "top 200 words, BERT-base shape" if options.work == "short" else "two words, RoBERTa-base shape"
-    return f"blanks of {options.prompts:,} {'prompts' if options.work == 'short' else 'reviews'}, {span}, {what}, {options.dtype}"
+    texts = "prompts" if options.work == "short" else "reviews"
+    return f"blanks of {options.prompts:,} {texts}, {span}, {what}, {options.dtype}"
 
 
 def _plan(model: Any, requests: Sequence[Fill], options: argparse.Namespace) -> list[tuple[int, list[int]]]:
@@ -185,15 +197,21 @@ def _answers(model: Any, requests: Sequence[Fill], options: argparse.Namespace) 
     return found
 
 
-def _pipeline(folder: Path, requests: Sequence[Fill], options: argparse.Namespace) -> Callable[[int], Callable[[], Any]]:
+def _pipeline(
+    folder: Path, requests: Sequence[Fill], options: argparse.Namespace
+) -> Callable[[int], Callable[[], Any]]:
     fill = pipeline("fill-mask", model=str(folder), dtype=getattr(torch, options.dtype), device=options.device)
     mask = fill.tokenizer.mask_token
     texts = [f"{request.context} {request.text}".strip().replace(MASK, mask) for request in requests]
-    asked: dict[str, Any] = {"top_k": TOP_K} if options.work == "short" else {"targets": [f"Ġ{word}" for word in LABELS]}
+    asked: dict[str, Any] = (
+        {"top_k": TOP_K} if options.work == "short" else {"targets": [f"Ġ{word}" for word in LABELS]}
+    )
     return lambda size: lambda: fill(texts, batch_size=size, **asked)
 
 
-def _minicons(folder: Path, requests: Sequence[Fill], options: argparse.Namespace) -> Callable[[int], Callable[[], Any]]:
+def _minicons(
+    folder: Path, requests: Sequence[Fill], options: argparse.Namespace
+) -> Callable[[int], Callable[[], Any]]:
     from minicons.scorer import MaskedLMScorer
 
     scorer = MaskedLMScorer(str(folder), options.device, dtype=getattr(torch, options.dtype))
@@ -211,7 +229,9 @@ def _minicons(folder: Path, requests: Sequence[Fill], options: argparse.Namespac
     return lambda size: lambda: run(size)
 
 
-def _difference(folder: Path, requests: Sequence[Fill], answers: dict[int, WordAnswer], options: argparse.Namespace) -> float:
+def _difference(
+    folder: Path, requests: Sequence[Fill], answers: dict[int, WordAnswer], options: argparse.Namespace
+) -> float:
     """The largest difference between our log-probabilities and the pipeline's, of the first texts."""
     found = _pipeline(folder, requests[:8], options)(8)()
     apart = []
@@ -225,7 +245,9 @@ def _difference(folder: Path, requests: Sequence[Fill], answers: dict[int, WordA
     return max(apart)
 
 
-def _drift(folder: Path, requests: Sequence[Fill], answers: dict[int, WordAnswer], options: argparse.Namespace) -> str:
+def _drift(
+    folder: Path, requests: Sequence[Fill], answers: dict[int, WordAnswer], options: argparse.Namespace
+) -> str:
     """How far bfloat16 is from float32 on the same texts."""
     exact = load_model(ModelSpec(name=str(folder), dtype="float32"), device=options.device)
     apart = []
@@ -233,7 +255,8 @@ def _drift(folder: Path, requests: Sequence[Fill], answers: dict[int, WordAnswer
         mine, theirs = (dict(zip(each.words, each.logprobs, strict=True)) for each in (answers[at], other))
         apart += [mine[word] - theirs[word] for word in mine if word in theirs]
     root = math.sqrt(sum(each**2 for each in apart) / len(apart))
-    return f"bfloat16 drift of log-probabilities from float32: {root:.1e} root mean square, {max(map(abs, apart)):.1e} at most"
+    worst = max(map(abs, apart))
+    return f"bfloat16 drift of log-probabilities from float32: {root:.1e} root mean square, {worst:.1e} at most"
 
 
 def _operations(tokens: int, options: argparse.Namespace) -> float:
@@ -251,7 +274,8 @@ def _products(plan: Sequence[tuple[int, list[int]]], options: argparse.Namespace
     """Return what multiplies the matrices of one layer for every batch, a layer in turn, with nothing between."""
     dtype = getattr(torch, options.dtype)
     weights = [
-        [torch.randn(shape, dtype=dtype, device=options.device) for shape in _PRODUCTS] for _ in range(options.layers)
+        [torch.randn(shape, dtype=dtype, device=options.device) for shape in _PRODUCTS]
+        for _ in range(options.layers)
     ]
     rows = [_rows(each) for each in plan]
     given = {

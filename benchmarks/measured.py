@@ -1,8 +1,8 @@
 """What every benchmark shares: times taken in turns, the machine in words, results as lines and as JSON.
 
 A result is a row: what was done, our figure, the figures of the usual tools on the same work in the same run, the
-ratio, and what was to be reached. `--json FILE` writes the rows with the machine and the command; `tables.py` makes
-the tables of docs/speed.md from such files.
+ratio, and what was to be reached. `--json FILE` writes the rows with the machine and the command; `tables.py`
+makes the tables of docs/speed.md from such files.
 
 Needs nothing but the standard library, so that it runs where torch and transformers are all there is.
 """
@@ -58,7 +58,9 @@ class Row:
         said = [f"{self.work}: {figure(self.ours)} {self.unit}"]
         said += [f"    {name}: {figure(value)} {self.unit}" for name, value in self.others.items()]
         said += [f"    {times(self.ratio)} the best of these"] if self.ratio is not None else []
-        said += [f"    {target}: {'reached' if reached else 'NOT reached'}" for target, reached in self.targets.items()]
+        said += [
+            f"    {target}: {'reached' if reached else 'NOT reached'}" for target, reached in self.targets.items()
+        ]
         return [*said, *(f"    {note}" for note in self.notes)]
 
 
@@ -83,7 +85,11 @@ def times(ratio: float) -> str:
 
 
 def seconds_in_turns(
-    runs: Mapping[str, Callable[[], object]], *, repeats: int = 3, warm: bool = True, after: Callable[[], None] | None = None
+    runs: Mapping[str, Callable[[], object]],
+    *,
+    repeats: int = 3,
+    warm: bool = True,
+    after: Callable[[], None] | None = None,
 ) -> dict[str, list[float]]:
     """Time each of them so often, in turn, so that what else the machine does slows all alike.
 
@@ -103,7 +109,11 @@ def seconds_in_turns(
 
 
 def median_seconds(
-    runs: Mapping[str, Callable[[], object]], *, repeats: int = 3, warm: bool = True, after: Callable[[], None] | None = None
+    runs: Mapping[str, Callable[[], object]],
+    *,
+    repeats: int = 3,
+    warm: bool = True,
+    after: Callable[[], None] | None = None,
 ) -> dict[str, float]:
     """Return the median of the turns of each."""
     taken = seconds_in_turns(runs, repeats=repeats, warm=warm, after=after)
@@ -161,7 +171,7 @@ def tell(rows: Sequence[Row], *, to: Path | None, device: str = "cpu") -> None:
         print("\n".join(row.lines()), flush=True)
     if to is None:
         return
-    given = [each for each in sys.argv[1:] if each != "--json" and Path(each) != to and not each.startswith("--json=")]
+    given = [each for each in sys.argv[1:] if each != "--json" and Path(each) != to]
     found = {
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *given]),
         "machine": machine(device),

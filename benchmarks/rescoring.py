@@ -2,12 +2,12 @@
 
     python benchmarks/rescoring.py [--device cpu|cuda] [--words 900] [--others 60] [--sentences 1]
 
-Random weights in SmolLM2-135M's shape, sentences of 30 tokens with the blank near the start, in the middle and near
-the end. Both score the same words in the same sentences, and must agree; `--others N` has the plain model score the
-first N words alone, because one by one takes long.
+Random weights in SmolLM2-135M's shape, sentences of 30 tokens with the blank near the start, in the middle and
+near the end. Both score the same words in the same sentences, and must agree; `--others N` has the plain model
+score the first N words alone, because one by one takes long.
 
-What a position allows: the part before the blank need run only once, so the speed of the plain model when it is given
-the words in batches, times the tokens of all sentences over those that have to run.
+What a position allows: the part before the blank need run only once, so the speed of the plain model when it is
+given the words in batches, times the tokens of all sentences over those that have to run.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def compare(ours: Any, plain: Any, tokenizer: Any, position: str, exact: Any, op
         )
     aim = TARGET[options.device]
     return Row(
-        work=f"rescoring {len(words)} words in sentences of {TOKENS} tokens, blank {position}, SmolLM2-135M shape, {options.dtype}",
+        work=f"rescoring {len(words)} words in sentences of {TOKENS} tokens, blank {position}, "
+        f"SmolLM2-135M shape, {options.dtype}",
         unit="words/s",
         ours=rate,
         others=rates,

@@ -4,8 +4,8 @@
                                   [--tokens 50] [--top-p 1] [--batches 32 64 128] [--others 2] [--repeats 3]
 
 The model has random weights in the shape of GPT-2 (124M) or SmolLM2-135M, so that nothing is downloaded. Both
-draw so many samples of each prompt, of so many new tokens, at temperature 1. `--others N` gives `generate` the first
-N prompts alone, where all of them would take it too long; it, too, samples each prompt as often.
+draw so many samples of each prompt, of so many new tokens, at temperature 1. `--others N` gives `generate` the
+first N prompts alone, where all of them would take it too long; it, too, samples each prompt as often.
 On a GPU, where ours computes in bfloat16, the drift from float32 is measured on some of the texts.
 """
 
@@ -118,7 +118,9 @@ def _ours(model: Any, prompts: list[str], options: argparse.Namespace) -> None:
                 yield Batch(number, tuple([window[at] for at in batch]))
                 number += 1
 
-    texts = sum(len(answer.texts) for answered in LocalExecutor(model).run(batches()) for answer in answered.answers)
+    texts = sum(
+        len(answer.texts) for answered in LocalExecutor(model).run(batches()) for answer in answered.answers
+    )
     assert texts == options.samples * len(prompts)
 
 
@@ -157,7 +159,9 @@ def _drift(folder: Path, model: Any, prompts: list[str], options: argparse.Names
     ]
     root = math.sqrt(sum(each**2 for each in apart) / len(apart))
     worst = max(map(abs, apart))
-    return f"bfloat16 drift of a token's log-probability from float32: {root:.1e} root mean square, {worst:.1e} at most"
+    return (
+        f"bfloat16 drift of a token's log-probability from float32: {root:.1e} root mean square, {worst:.1e} worst"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Models of well-known shapes with random weights, and tokenizers that know made-up words: nothing is downloaded."""
+"""Models of well-known shapes with random weights, and tokenizers of made-up words: nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -95,7 +95,11 @@ def save_roberta(folder: Path, words: Sequence[str], *, layers: int = 12) -> Pat
     merges = [tuple(merge) for merge in trained["merges"]]
     RobertaTokenizer(vocab=trained["vocab"], merges=merges, mask_token=mask).save_pretrained(folder)
     config = RobertaConfig(
-        vocab_size=50_265, max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5, num_hidden_layers=layers
+        vocab_size=50_265,
+        max_position_embeddings=514,
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+        num_hidden_layers=layers,
     )
     RobertaForMaskedLM(config).save_pretrained(folder)
     return folder

@@ -54,7 +54,10 @@ def with_q(rows: Iterable[Finding]) -> list[Finding]:
     """Return the rows with their q-values, corrected over all of the given rows that have a p-value."""
     given = list(rows)
     q = benjamini_hochberg([row.p for row in given])
-    return [replace(row, q=float(value)) for row, value in zip(given, q, strict=True)]
+    return [  # `replace` takes five times as long, and there are tens of thousands of rows
+        Finding(labels=row.labels, estimate=row.estimate, low=row.low, high=row.high, p=row.p, q=value, n=row.n)
+        for row, value in zip(given, q.tolist(), strict=True)
+    ]
 
 
 def share_finding(labels: Mapping[str, Label], hits: int, n: int, *, expected: float = 0.5) -> Finding:
