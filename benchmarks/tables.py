@@ -92,7 +92,8 @@ def _number(value: float, row: dict[str, Any]) -> str:
 def _machine(machine: dict[str, Any]) -> str:
     where = machine.get("gpu") or f"{machine['cores']} cores of {machine['processor']}"
     libraries = [f"{name} {machine[name]}" for name in ("torch", "transformers") if name in machine]
-    return ", ".join([where, *libraries, f"load {machine['load_before']:.1f} before"])
+    load = [f"load {machine['load_before']:.1f} before"] if "load_before" in machine else []
+    return ", ".join([where, *libraries, *load])
 
 
 if __name__ == "__main__":
