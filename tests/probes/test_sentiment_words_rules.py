@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fake_records import plan_for
+from fake_records import fake_model, plan_for
 from fake_sentiment import FakeSentiment, ask_sentiment, rows_of, write_reviews, write_words
 
-from clinometer.probes.kit import CANNOT_TELL, LEAN, Numbers
+from clinometer.probes.kit import CANNOT_TELL, LEAN, Numbers, Said, conclude
 from clinometer.probes.kit.asking import FILL
 from clinometer.probes.sentiment_words import PROBE, comparisons
 from clinometer.probes.sentiment_words import verdicts as module
@@ -27,9 +27,9 @@ from clinometer.probes.sentiment_words.measures import (
     draws_for,
     signs_by_rule,
 )
-from clinometer.probes.sentiment_words.tables import FIGURES, TUNING, mark_interpretable
+from clinometer.probes.sentiment_words.tables import AGAINST, ALONE, FIGURES, TUNING, mark_interpretable
 from clinometer.probes.sentiment_words.verdicts import table_2_notice
-from clinometer.types import Finding
+from clinometer.types import Finding, Findings, FindingTable
 
 FILLED = SimpleNamespace(way=FILL)  # answers of a masked model
 
@@ -347,3 +347,45 @@ def test_which_of_the_two_tests_calls_a_word_is_told_with_the_signs():
         (1, 1): "both", (-1, -1): "both", (1, -1): "both, with opposite signs", (1, 0): "association",
         (0, -1): "shift", (0, 0): "neither",
     }  # fmt: skip
+
+
+def words_of(**more):
+    """One row of a table of words, as the audit marks it."""
+    labels = {"model": "m", "template": "t", "word": "w", "listed_as": "neutral", "called": "none"}
+    labels |= {"interpretable": "yes"} | {name: value for name, value in more.items() if name != "low"}
+    return Finding(labels=labels, estimate=0.1, low=more.get("low", 0.0), high=0.2, n=8)
+
+
+def compared_of(rows, *, aspect, table, pair="", gate=""):
+    lean = {"model": "m", "aspect": aspect, "asked": "fill", "template": "t", "labels": pair}
+    given = {"leans": [Finding(labels=lean, estimate=0.0)], table: rows}
+    tables = tuple(FindingTable(name=name, title="", caption="", rows=tuple(each)) for name, each in given.items())
+    row = Finding(labels={}, estimate=0.1, low=-0.1, high=0.2, q=0.5)
+    said = Said(above="", below="", none="")
+    told = conclude(row, audit=PROBE.name, model="m", aspect=aspect, table="leans", said=said, gate=gate)
+    found = Findings(probe=PROBE.name, tables=tables, figures=(), verdicts=(told,))
+    return list(PROBE.compared(found, [fake_model("m")]))
+
+
+def test_a_template_that_is_sensed_is_compared_though_the_main_one_is_not():
+    rows = [words_of(interpretable="no"), words_of(template="u")]
+    main, other = compared_of(rows, aspect=module.AFTER, table="association", gate="it guesses")
+    assert [(each.same["template"], each.gate) for each in (main, other)] == [("t", "it guesses"), ("u", "")]
+
+
+def test_only_neutral_words_with_an_interval_are_compared():
+    rows = [words_of(), words_of(word="no interval", low=math.nan), words_of(word="good", listed_as="positive"),
+            words_of(word="called", called="negative"), words_of(word="another model", model="n")]  # fmt: skip
+    (units,) = compared_of(rows, aspect=module.AFTER, table="association")
+    assert dict(zip(units.names, units.values[:, 0].tolist(), strict=True)) == {"w": 0.0, "called": 1.0}
+
+
+def test_appended_words_are_compared_with_the_main_label_words_against_the_average_word():
+    rows = [
+        words_of(labels=pair, measure=measure, word=f"{pair} {measure}")
+        for pair in ("great/terrible", "good/bad")
+        for measure in (ALONE, AGAINST)
+    ]
+    (units,) = compared_of(rows, aspect=module.APPENDED, table="graded_shift", pair="good/bad")
+    assert units.names == (f"good/bad {AGAINST}",)
+    assert units.same["pair of labels"] == "good/bad"
