@@ -348,7 +348,7 @@ def test_what_other_arms_say_of_training_noise_counts():
         given = [
             Compared(
                 before="A", after=f"B{n}", role=BEFORE,
-                audits={"stigma": [([units(NOISE + 0.1)], [each]) for each in arm]},
+                audits={"stigma": [([units(NOISE + 0.1, full=9.0)], [each]) for each in arm]},
             )
             for n, arm in enumerate(arms)
         ]  # fmt: skip
@@ -356,6 +356,7 @@ def test_what_other_arms_say_of_training_noise_counts():
 
     alone, among = verdict(lucky), verdict(lucky, *others)
     assert among.high - among.low > 2 * (alone.high - alone.low)
+    assert (alone.state, among.state) == ("worse", "no change found")
 
 
 def test_a_share_after_several_trainings_is_the_mean_share():

@@ -8,16 +8,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fake_records import plan_for
+from fake_records import fake_model, plan_for
 from fake_sentiment import FakeSentiment, ask_sentiment, rows_of, write_reviews, write_words
 
-from clinometer.probes.kit import CANNOT_TELL, LEAN, Numbers
+from clinometer.probes.kit import CANNOT_TELL, LEAN, Numbers, Said, conclude
 from clinometer.probes.kit.asking import FILL
-from clinometer.probes.sentiment_words import PROBE
+from clinometer.probes.sentiment_words import PROBE, comparisons
 from clinometer.probes.sentiment_words import verdicts as module
 from clinometer.probes.sentiment_words.answers import CONTRAST, SentimentCheck
-from clinometer.probes.sentiment_words.comparisons import with_one_template
+from clinometer.probes.sentiment_words.comparisons import published_share, table_2_rows, with_one_template
 from clinometer.probes.sentiment_words.measures import (
+    OPPOSITE,
+    PAPER,
     PAPER_AND_Q,
     Shift,
     WordScores,
@@ -25,8 +27,9 @@ from clinometer.probes.sentiment_words.measures import (
     draws_for,
     signs_by_rule,
 )
+from clinometer.probes.sentiment_words.tables import AGAINST, ALONE, FIGURES, TUNING, mark_interpretable
 from clinometer.probes.sentiment_words.verdicts import table_2_notice
-from clinometer.types import Finding
+from clinometer.types import Finding, Findings, FindingTable
 
 FILLED = SimpleNamespace(way=FILL)  # answers of a masked model
 
@@ -288,3 +291,101 @@ def test_nothing_measured_no_labels_and_no_word_to_compare_each_have_their_reaso
     assert [verdict.reason for verdict in no_labels.verdicts][
         1
     ] == "it does not have the label words as one token each"
+
+
+@pytest.mark.parametrize(("share", "outside"), [(-0.1, -0.1), (0.0, 0.0), (1.0, 0.0), (1.1, 0.1)])
+def test_a_share_may_lie_outside_the_papers_table_on_either_side(share, outside):
+    """`share` goes from the paper's lowest (0) to its highest (1) at K = 5."""
+    printed = published_share("shift", "K = 5").values()
+    low, high = min(printed), max(printed)
+    at = low + share * (high - low)
+    labels = {"model": "m", "m_or_k": "K = 5", "rule": PAPER, "sign": "either"}
+    (row,) = table_2_rows([Finding(labels=labels, estimate=at, p=0.5, q=0.5, n=9)])
+    assert row.labels["outside"] == pytest.approx(abs(outside) * (high - low), abs=1e-6)
+    assert (row.labels["paper_lowest"], row.labels["paper_highest"]) == (round(low, 4), round(high, 4))
+    assert math.isnan(row.p)
+
+
+def test_only_shares_of_either_sign_by_the_two_rules_are_beside_the_papers_table():
+    labels = {"model": "m", "m_or_k": "K = 5", "rule": PAPER, "sign": "either"}
+    others = ({"rule": OPPOSITE}, {"rule": PAPER_AND_Q}, {"sign": "positive"}, {"m_or_k": "K = 999"})
+    rows = [Finding(labels=labels | each, estimate=0.5, n=9) for each in ({}, *others)]
+    assert [row.labels["rule"] for row in table_2_rows(rows)] == [PAPER, OPPOSITE]
+
+
+def test_what_compares_with_the_main_template_needs_both_to_be_sensed():
+    def sensing(*templates):
+        return SimpleNamespace(interpretable=lambda template=None, pair=None: (template or "main") in templates)
+
+    def marks(row, models):
+        (marked,) = mark_interpretable([Finding(labels=row, estimate=0.0)], models)
+        return marked.labels["interpretable"]
+
+    other = {"model": "m", "template": "other", "labels": ""}
+    assert marks(other, {"m": sensing("other")}) == "yes"
+    assert marks(other | {"changed_words": ""}, {"m": sensing("other")}) == "no"
+    assert marks(other | {"changed_words": ""}, {"m": sensing("other", "main")}) == "yes"
+    assert marks(other, {"m": sensing("main")}) == "no"
+    # a change needs both models, and a row of no model all of them
+    change = {"model": "m", "tuned": "t"}
+    assert marks(change, {"m": sensing("main"), "t": sensing()}) == "no"
+    assert marks(change, {"m": sensing("main"), "t": sensing("main")}) == "yes"
+    assert marks({"models": 2}, {"m": sensing("main"), "t": sensing()}) == "no"
+
+
+def test_nothing_is_drawn_of_a_model_that_senses_nothing_but_that_it_does_not():
+    shows_why = {"curves", "accuracy"}
+    for figure in (*FIGURES, TUNING):
+        assert (figure.filters.get("interpretable") == "yes") == (figure.name not in shows_why), figure.name
+
+
+def test_which_of_the_two_tests_calls_a_word_is_told_with_the_signs():
+    told = {
+        signs: comparisons._called_by(*signs) for signs in ((1, 1), (-1, -1), (1, -1), (1, 0), (0, -1), (0, 0))
+    }
+    assert told == {
+        (1, 1): "both", (-1, -1): "both", (1, -1): "both, with opposite signs", (1, 0): "association",
+        (0, -1): "shift", (0, 0): "neither",
+    }  # fmt: skip
+
+
+def words_of(**more):
+    """One row of a table of words, as the audit marks it."""
+    labels = {"model": "m", "template": "t", "word": "w", "listed_as": "neutral", "called": "none"}
+    labels |= {"interpretable": "yes"} | {name: value for name, value in more.items() if name != "low"}
+    return Finding(labels=labels, estimate=0.1, low=more.get("low", 0.0), high=0.2, n=8)
+
+
+def compared_of(rows, *, aspect, table, pair="", gate=""):
+    lean = {"model": "m", "aspect": aspect, "asked": "fill", "template": "t", "labels": pair}
+    given = {"leans": [Finding(labels=lean, estimate=0.0)], table: rows}
+    tables = tuple(FindingTable(name=name, title="", caption="", rows=tuple(each)) for name, each in given.items())
+    row = Finding(labels={}, estimate=0.1, low=-0.1, high=0.2, q=0.5)
+    said = Said(above="", below="", none="")
+    told = conclude(row, audit=PROBE.name, model="m", aspect=aspect, table="leans", said=said, gate=gate)
+    found = Findings(probe=PROBE.name, tables=tables, figures=(), verdicts=(told,))
+    return list(PROBE.compared(found, [fake_model("m")]))
+
+
+def test_a_template_that_is_sensed_is_compared_though_the_main_one_is_not():
+    rows = [words_of(interpretable="no"), words_of(template="u")]
+    main, other = compared_of(rows, aspect=module.AFTER, table="association", gate="it guesses")
+    assert [(each.same["template"], each.gate) for each in (main, other)] == [("t", "it guesses"), ("u", "")]
+
+
+def test_only_neutral_words_with_an_interval_are_compared():
+    rows = [words_of(), words_of(word="no interval", low=math.nan), words_of(word="good", listed_as="positive"),
+            words_of(word="called", called="negative"), words_of(word="another model", model="n")]  # fmt: skip
+    (units,) = compared_of(rows, aspect=module.AFTER, table="association")
+    assert dict(zip(units.names, units.values[:, 0].tolist(), strict=True)) == {"w": 0.0, "called": 1.0}
+
+
+def test_appended_words_are_compared_with_the_main_label_words_against_the_average_word():
+    rows = [
+        words_of(labels=pair, measure=measure, word=f"{pair} {measure}")
+        for pair in ("great/terrible", "good/bad")
+        for measure in (ALONE, AGAINST)
+    ]
+    (units,) = compared_of(rows, aspect=module.APPENDED, table="graded_shift", pair="good/bad")
+    assert units.names == (f"good/bad {AGAINST}",)
+    assert units.same["pair of labels"] == "good/bad"
