@@ -27,8 +27,12 @@ def gguf_file() -> Path:
 
 
 @contextlib.contextmanager
-def llama_server(*, slots: int = 4, key: str = "", threads: int = 2) -> Iterator[str]:
-    """Run the server until the block ends; gives its address."""
+def llama_server(*, slots: int = 4, key: str = "", threads: int = 1) -> Iterator[str]:
+    """Run the server until the block ends; gives its address.
+
+    Its threads wait for each other by spinning: on cores that other tests use, two take four times as much processor
+    time as one, and five times as long.
+    """
     import xllamacpp
 
     params = xllamacpp.CommonParams()
