@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 
-.PHONY: audit test setup lint types tests simulate browser clean
+.PHONY: audit test setup lint types tests simulate bench browser clean
 
 audit: setup
 	$(BIN)/clinometer audit builtin:masked builtin:causal builtin:chat builtin:sentiment builtin:opinion-words --profile quick
@@ -37,7 +37,13 @@ tests:
 simulate: setup
 	for script in simulations/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-# The browser tests need Chromium; where we may install it we do, elsewhere they skip and say so.
+# Every speed figure that needs no GPU, beside that of the usual tool: under ten minutes on two idle cores; writes docs/speed.md.
+# minicons, one of these tools, goes into a folder of its own; where it cannot be had, the others are measured.
+bench: setup
+	test -d .bench || $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target .bench minicons wonderwords pillow || true
+	PYTHONPATH=$(CURDIR)/.bench HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/every.py
+
+# The browser tests need Chromium: installed here if we are allowed to, otherwise they are skipped and say so.
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \

@@ -1,114 +1,133 @@
 """Words per second at a blank of a causal model: our rescoring against one `forward` for each word, in one run.
 
-    python benchmarks/rescoring.py [--model builtin:causal] [--words 40] [--device cpu] [--dtype float32]
+    python benchmarks/rescoring.py [--device cpu|cuda] [--words 900] [--others 60] [--sentences 1]
 
-Both score the same words in the same sentence, with the blank near its start, in its middle and near its end, and
-must agree. What a position allows: the part before the blank need run only once, so the speed of the plain model
-when it is given all words in one batch, times the tokens of all sentences over those that have to run.
+Random weights in SmolLM2-135M's shape, sentences of 30 tokens with the blank near the start, in the middle and
+near the end. Both score the same words in the same sentences, and must agree; `--others N` has the plain model
+score the first N words alone, because one by one takes long.
+
+What a position allows: the part before the blank need run only once, so the speed of the plain model when it is
+given the words in batches, times the tokens of all sentences over those that have to run.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import time
+import random
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+from measured import Row, arguments, median_seconds, tell, times, waiting
+from shapes import MADE_UP, save_causal
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
+from clinometer.engine.batching import default_budget, plan_batches
+from clinometer.engine.executor import Batch, LocalExecutor
 from clinometer.models.load import load_model
-from clinometer.models.providers.local import resolve
-from clinometer.types import ModelSpec, Rescore
+from clinometer.types import MASK, ModelSpec, Rescore
 
-SENTENCES = {
-    "start": "The [MASK] works as a nurse in the hospital of the small town where both were born many years ago.",
-    "middle": "In the hospital of the town where they were born, the [MASK] works as a nurse on the third floor.",
-    "end": "In the hospital of the small town where both were born many years ago, a nurse helps the [MASK].",
-}
-WORDS = """
-    man woman boy girl father mother son daughter brother sister uncle aunt king queen actor actress husband wife
-    doctor teacher farmer soldier driver lawyer student child person patient friend neighbor stranger worker baker
-    singer painter cook guard judge tailor mayor
-"""
+TOKENS = 30
+BEFORE = {"near the start": 2, "in the middle": 15, "near the end": 27}
+TARGET = {"cpu": 3.5, "cuda": 30.0}  # times one forward per word, blank in the middle
 
 
 def main() -> None:
-    """Time both at each position, and print rates and ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="builtin:causal")
-    parser.add_argument("--words", type=int, default=40)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
+    """Time both at each position, and tell."""
+    parser = arguments(__doc__)
+    parser.add_argument("--words", type=int, default=900)
+    parser.add_argument("--others", type=int, default=0, help="words of the plain model; 0: 60 on a CPU, else all")
+    parser.add_argument("--sentences", type=int, default=1)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="")
+    parser.add_argument("--positions", nargs="*", choices=list(BEFORE), default=list(BEFORE))
+    parser.add_argument("--layers", type=int, default=30, help="fewer of them, to try this out")
     options = parser.parse_args()
+    options.dtype = options.dtype or ("float32" if options.device == "cpu" else "bfloat16")
+    options.others = options.others or (60 if options.device == "cpu" else options.words)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory() as name:
+        folder = save_causal("smollm2", Path(name), layers=options.layers)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        plain = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, options.dtype))
+        plain = plain.to(options.device).eval()
+        ours = load_model(ModelSpec(name=str(folder), dtype=options.dtype, kind="causal"), device=options.device)
+        exact = None
+        if options.dtype == "bfloat16":
+            exact = load_model(ModelSpec(name=str(folder), dtype="float32", kind="causal"), device=options.device)
+        rows = [compare(ours, plain, tokenizer, position, exact, options) for position in options.positions]
+        tell(rows, to=options.json, device=options.device)
 
-    spec = ModelSpec(name=options.model, dtype=options.dtype, kind="causal")
-    ours = load_model(spec, device=options.device)
-    folder = resolve(spec).folder
-    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, options.dtype))
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    words = WORDS.split()[: options.words]
-    for position, text in SENTENCES.items():
-        compare(ours, plain.to(options.device).eval(), tokenizer, text, words, position)
 
-
-def compare(ours: Any, plain: Any, tokenizer: Any, text: str, words: list[str], position: str) -> float:
-    """Time all three on one sentence, print the rates, and return what share of the allowed is reached."""
-    rows = [tokenizer(text.replace("[MASK]", word))["input_ids"] for word in words]
-    left = len(tokenizer(text.partition("[MASK]")[0].rstrip())["input_ids"])
-    whole = sum(map(len, rows)) / len(rows)
-    found, times = _timed(
-        {
-            "one by one": lambda: [_score(plain, [row])[0] for row in rows],
-            "one batch": lambda: _score(plain, rows),
-            "rescored": lambda: ours.rescore([Rescore(text=text, words=tuple(words))]),
-        }
+def compare(ours: Any, plain: Any, tokenizer: Any, position: str, exact: Any, options: argparse.Namespace) -> Row:
+    """Time all on the same sentences."""
+    rng = random.Random(0)
+    words = tuple(MADE_UP[: options.words])
+    around = [rng.choices(MADE_UP, k=TOKENS - 1) for _ in range(options.sentences)]
+    texts = [" " + " ".join([*each[: BEFORE[position]], MASK, *each[BEFORE[position] :]]) for each in around]
+    requests = [Rescore(text=text, words=words) for text in texts]
+    some = words[: options.others]
+    rows = [tokenizer(text.replace(MASK, word))["input_ids"] for text in texts[:1] for word in some]
+    assert {len(row) for row in rows} == {TOKENS}
+    scores: list[float] = []
+    runs: dict[str, Callable[[], object]] = {
+        "ours": lambda: _ours(ours, requests, options.device),
+        "one forward for each word": lambda: scores.extend(_score(plain, [row])[0] for row in rows),
+        "forward in batches of 64": lambda: [_score(plain, rows[at : at + 64]) for at in range(0, len(rows), 64)],
+    }
+    seconds = median_seconds(runs, repeats=2, after=waiting(options.device))
+    rates = {name: len(some) / taken for name, taken in seconds.items() if name != "ours"}
+    rate = options.sentences * len(words) / seconds["ours"]
+    ratio = rate / rates["one forward for each word"]
+    # the plain model computes the vocabulary at every place, ours where a token is scored, so it can be passed
+    ran = BEFORE[position] + len(words) * (TOKENS - BEFORE[position])
+    allowed = rates["forward in batches of 64"] / rates["one forward for each word"] * len(words) * TOKENS / ran
+    answer = ours.rescore([Rescore(text=texts[0], words=some)])[0].logprobs
+    expected = torch.tensor(scores[: len(some)], dtype=torch.float64).log_softmax(0).tolist()
+    apart = max(abs(mine - other) for mine, other in zip(answer, expected, strict=True))
+    notes = [
+        f"{times(ratio)} one by one, where the position allows {times(allowed)}",
+        f"largest difference from one by one: {apart:.1e}",
+    ]
+    if len(some) < len(words):
+        notes.append(f"the plain model was given {len(some)} of the words")
+    if exact is not None:
+        kept = exact.rescore([Rescore(text=texts[0], words=some)])[0].logprobs
+        drift = [mine - other for mine, other in zip(answer, kept, strict=True)]
+        root = (sum(each**2 for each in drift) / len(drift)) ** 0.5
+        notes.append(
+            f"bfloat16 drift of log-probabilities from float32: {root:.1e} root mean square, "
+            f"{max(map(abs, drift)):.1e} at most"
+        )
+    aim = TARGET[options.device]
+    return Row(
+        work=f"rescoring {len(words)} words in sentences of {TOKENS} tokens, blank {position}, "
+        f"SmolLM2-135M shape, {options.dtype}",
+        unit="words/s",
+        ours=rate,
+        others=rates,
+        targets={f"≥ {aim:g} × one forward for each word": ratio >= aim} if position == "in the middle" else {},
+        notes=notes,
     )
-    one_by_one, (answer,) = found["one by one"], found["rescored"]
-    seconds, batched, rescored = times.values()
-    total = float(torch.tensor(one_by_one, dtype=torch.float64).logsumexp(dim=0))
-    apart = max(abs(score - total - found) for score, found in zip(one_by_one, answer.logprobs, strict=True))
 
-    allowed = seconds / batched * len(words) * whole / (left + len(words) * (whole - left))
-    ratio = seconds / rescored
-    print(
-        f"blank near the {position} ({left} of {whole:.0f} tokens before it): one forward a word"
-        f" {len(words) / seconds:6.1f} words/s, all in one batch {len(words) / batched:6.1f},"
-        f" rescoring {len(words) / rescored:6.1f}: {ratio:.1f} × one by one;"
-        f" the position allows {allowed:.1f} ×, reached {ratio / allowed:.0%}; largest difference {apart:.1e}"
-    )
-    return ratio / allowed
+
+def _ours(model: Any, requests: list[Rescore], device: str) -> list[Any]:
+    plan = plan_batches(model.cost(requests), budget=default_budget(device))
+    batches = [Batch(number, tuple([requests[at] for at in batch])) for number, batch in enumerate(plan)]
+    return [answer for answered in LocalExecutor(model).run(batches) for answer in answered.answers]
 
 
 @torch.inference_mode()
 def _score(model: Any, rows: list[list[int]]) -> list[float]:
-    """Return the log-probability of each text, all in one pass."""
-    width = max(map(len, rows))
-    ids = torch.tensor([row + [0] * (width - len(row)) for row in rows], device=model.device)
-    logits = model(input_ids=ids, use_cache=False).logits.float()
-    logprobs = logits[:, :-1].gather(2, ids[:, 1:, None])[..., 0] - logits[:, :-1].logsumexp(dim=2)
-    return [float(row[: len(kept) - 1].sum(dtype=torch.float64)) for row, kept in zip(logprobs, rows, strict=True)]
-
-
-def _timed(runs: dict[str, Callable[[], Any]], times: int = 4) -> tuple[dict[str, Any], dict[str, float]]:
-    """Run everything once to warm up, then several times in turn: what each returned, and its least seconds.
-
-    In turn, because other work on the machine would otherwise slow one of them alone.
-    """
-    found = {name: run() for name, run in runs.items()}
-    best = dict.fromkeys(runs, math.inf)
-    for _ in range(times):
-        for name, run in runs.items():
-            begun = time.perf_counter()
-            found[name] = run()
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            best[name] = min(best[name], time.perf_counter() - begun)
-    return found, best
+    """Return the log-probability of each text, all in one pass; all have the same length."""
+    ids = torch.tensor(rows, device=model.device)
+    logits = model(input_ids=ids).logits[:, :-1].float()
+    scores = logits.log_softmax(dim=-1).gather(2, ids[:, 1:, None])[..., 0].sum(dim=1)
+    return [float(score) for score in scores]
 
 
 if __name__ == "__main__":

@@ -1,123 +1,136 @@
 """Sampled tokens per second: our adapter and engine against `generate` at its best batch size, in one run.
 
-    python benchmarks/sampling.py [--shape gpt2|smollm2] [--device cpu|cuda] [--dtype float32|bfloat16]
-                                  [--prompts 2] [--samples 64] [--tokens 50] [--batches 32 64 128]
+    python benchmarks/sampling.py [--shape gpt2|smollm2] [--device cpu|cuda] [--prompts 2] [--samples 64]
+                                  [--tokens 50] [--top-p 1] [--batches 32 64 128] [--others 2] [--repeats 3]
 
 The model has random weights in the shape of GPT-2 (124M) or SmolLM2-135M, so that nothing is downloaded. Both
-draw so many samples of each prompt, of so many new tokens, at temperature 1 from the whole vocabulary.
+draw so many samples of each prompt, of so many new tokens, at temperature 1. `--others N` gives `generate` the
+first N prompts alone, where all of them would take it too long; it, too, samples each prompt as often.
+On a GPU, where ours computes in bfloat16, the drift from float32 is measured on some of the texts.
 """
 
 from __future__ import annotations
 
 import argparse
-import platform
+import math
+import random
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
+from measured import Row, arguments, median_seconds, tell, waiting
+from shapes import MADE_UP, save_causal
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import logging
 
-from clinometer.engine import Batch, LocalExecutor, default_budget
-from clinometer.engine.batching import plan_batches
+from clinometer.engine.batching import WINDOW, default_budget, plan_batches
+from clinometer.engine.executor import Batch, LocalExecutor
 from clinometer.models.load import load_model
-from clinometer.types import ModelSpec, Sample
+from clinometer.types import LogLikelihood, ModelSpec, Sample
 
-SHAPES = {
-    "gpt2": GPT2Config(),
-    "smollm2": LlamaConfig(
-        vocab_size=49_152,
-        hidden_size=576,
-        intermediate_size=1_536,
-        num_hidden_layers=30,
-        num_attention_heads=9,
-        num_key_value_heads=3,
-        tie_word_embeddings=True,
-    ),
-}
-REPEATS = {"cpu": 2, "cuda": 3}
+ONE_BEGINNING, MANY_BEGINNINGS = 1_000_000, 300_000  # tokens a second that we want of an H200
 
 
 def main() -> None:
-    """Time both and print the rates and their ratio."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", choices=list(SHAPES), default="gpt2")
+    """Time both, and tell."""
+    parser = arguments(__doc__)
+    parser.add_argument("--shape", choices=["gpt2", "smollm2"], default="gpt2")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="")
     parser.add_argument("--prompts", type=int, default=2)
     parser.add_argument("--samples", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=50)
+    parser.add_argument("--top-p", type=float, default=1.0)
     parser.add_argument("--batches", type=int, nargs="*", default=[32, 64, 128], help="batch sizes of generate")
+    parser.add_argument("--others", type=int, default=0, help="prompts that generate is given; 0: all")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--layers", type=int, default=0, help="fewer of them, to try this out")
     options = parser.parse_args()
+    options.dtype = options.dtype or ("float32" if options.device == "cpu" else "bfloat16")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    on_gpu = options.device == "cuda"
-    print(
-        torch.cuda.get_device_name()
-        if on_gpu
-        else f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
-    )
-    if not on_gpu and options.dtype == "bfloat16" and not torch.cpu._is_avx512_bf16_supported():
-        print("this CPU has no bfloat16 instructions: expect no gain from bfloat16 here")
-
-    prompts = [f"He is {number:02}" for number in range(options.prompts)]  # eight tokens each
     with tempfile.TemporaryDirectory() as name:
-        folder = _saved(options.shape, Path(name))
-        ours = _ours(folder, prompts, options)
-        theirs = {size: _generate(folder, prompts, options, size) for size in options.batches}
-        # in turn, so that what else the machine does slows both alike
-        tokens = options.prompts * options.samples * options.tokens
-        seconds = [_seconds(run) for _ in range(REPEATS[options.device]) for run in (ours, *theirs.values())]
-    rates = [tokens / min(seconds[place :: 1 + len(theirs)]) for place in range(1 + len(theirs))]
-    for size, rate in zip(theirs, rates[1:], strict=True):
-        print(f"generate, {size:5} at a time: {rate:9,.0f} tokens/s{'  (best)' if rate == max(rates[1:]) else ''}")
-    against = f", {rates[0] / max(rates[1:]):.2f} × generate at its best" if theirs else ""
-    print(f"clinometer, {options.shape} in {options.dtype}: {rates[0]:9,.0f} tokens/s{against}")
+        row = compare(save_causal(options.shape, Path(name), layers=options.layers), options)
+        tell([row], to=options.json, device=options.device)
 
 
-def _saved(shape: str, folder: Path) -> Path:
-    torch.manual_seed(0)
-    config = SHAPES[shape]
-    config.bos_token_id = config.eos_token_id = config.vocab_size - 1
-    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
-    # every byte is a token; the others are never read, only written
-    known = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = [f"Ġ{number:x}" for number in range(config.vocab_size - len(known) - 1)]
-    vocabulary = {token: number for number, token in enumerate([*known, *words, "<end>"])}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>").save_pretrained(folder)
-    return folder
+def beginnings(count: int) -> list[str]:
+    """Return so many different beginnings: one or two of eight tokens, or many of 6 to 24."""
+    rng = random.Random(0)
+    if count <= 2:
+        return [" " + " ".join(rng.choices(MADE_UP, k=8)) for _ in range(count)]
+    return [" " + " ".join(rng.choices(MADE_UP, k=rng.randint(6, 24))) for _ in range(count)]
 
 
-def _ours(folder: Path, prompts: list[str], options: argparse.Namespace) -> Callable[[], None]:
-    model = load_model(ModelSpec(name=str(folder), dtype=options.dtype), device=options.device)
-    requests = [Sample(prefix=text, n=options.samples, max_new_tokens=options.tokens) for text in prompts]
+def compare(folder: Path, options: argparse.Namespace) -> Row:
+    """Time both on the same beginnings."""
+    prompts = beginnings(options.prompts)
+    some = prompts[: options.others or None]
+    each = options.samples * options.tokens
+    model = load_model(ModelSpec(name=str(folder), dtype=options.dtype, kind="causal"), device=options.device)
+    theirs = _generate(folder, some, options)
+    wait = waiting(options.device)
+    sizes = {size: lambda size=size: theirs(size) for size in options.batches}
+    best = 0
+    if len(sizes) > 1:
+        trials = median_seconds({str(size): run for size, run in sizes.items()}, repeats=1, after=wait)
+        best = int(min(trials, key=lambda size: trials[size]))
+    elif sizes:
+        (best,) = sizes
+    runs: dict[str, Callable[[], object]] = {"ours": lambda: _ours(model, prompts, options)}
+    if best:
+        runs[f"generate, {best:,} at a time"] = sizes[best]
+    seconds = median_seconds(runs, repeats=options.repeats, after=wait)
+    ours = len(prompts) * each / seconds.pop("ours")
+    rates = {name: len(some) * each / taken for name, taken in seconds.items()}
+    notes = []
+    if len(some) < len(prompts) and best:
+        notes.append(f"generate was given {len(some):,} of the beginnings")
+    if options.dtype == "bfloat16":
+        notes.append(_drift(folder, model, prompts[:256], options))
+    targets = {}
+    if options.device == "cuda":
+        many = len(prompts) > 2
+        aim = MANY_BEGINNINGS if many else ONE_BEGINNING
+        if (options.shape == "smollm2") == many:
+            targets[f"≥ {aim:,} tokens/s"] = ours >= aim
+    cut = f", top-p {options.top_p:g}" if options.top_p < 1 else ""
+    work = (
+        f"{options.samples:,} continuations of {options.tokens} tokens of each of {len(prompts):,} "
+        f"beginnings{cut}, {'GPT-2' if options.shape == 'gpt2' else 'SmolLM2-135M'} shape, {options.dtype}"
+    )
+    return Row(work=work, unit="tokens/s", ours=ours, others=rates, targets=targets, notes=notes)
 
-    def run() -> None:
-        plan = plan_batches(model.cost(requests), budget=default_budget(options.device))
-        batches = [Batch(number, tuple(requests[at] for at in batch)) for number, batch in enumerate(plan)]
-        texts = sum(
-            len(answer.texts) for answered in LocalExecutor(model).run(batches) for answer in answered.answers
-        )
-        assert texts == options.samples * len(prompts)
 
-    if options.device == "cuda":  # kernels are compiled, a graph is captured
-        run()
-    return run
+def _ours(model: Any, prompts: list[str], options: argparse.Namespace) -> None:
+    requests = [
+        Sample(prefix=text, n=options.samples, max_new_tokens=options.tokens, top_p=options.top_p)
+        for text in prompts
+    ]
+
+    def batches() -> Iterator[Batch]:
+        number = 0
+        for first in range(0, len(requests), WINDOW):  # as a stage of an audit is worked through
+            window = requests[first : first + WINDOW]
+            for batch in plan_batches(model.cost(window), budget=default_budget(options.device)):
+                yield Batch(number, tuple([window[at] for at in batch]))
+                number += 1
+
+    texts = sum(
+        len(answer.texts) for answered in LocalExecutor(model).run(batches()) for answer in answered.answers
+    )
+    assert texts == options.samples * len(prompts)
 
 
-def _generate(folder: Path, prompts: list[str], options: argparse.Namespace, size: int) -> Callable[[], None]:
+def _generate(folder: Path, prompts: list[str], options: argparse.Namespace) -> Callable[[int], None]:
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, options.dtype))
     model = model.to(options.device).eval()
     model.generation_config.eos_token_id = None  # all run to the end, as nearly all of ours do
 
-    def run() -> None:
+    def run(size: int) -> None:
         for text in prompts:
             inputs = tokenizer(text, return_tensors="pt").to(options.device)
             for begin in range(0, options.samples, size):
@@ -126,21 +139,29 @@ def _generate(folder: Path, prompts: list[str], options: argparse.Namespace, siz
                     attention_mask=inputs["attention_mask"],
                     do_sample=True,
                     top_k=0,
+                    top_p=options.top_p,
                     num_return_sequences=min(size, options.samples - begin),
                     max_new_tokens=options.tokens,
                     pad_token_id=0,
                 )
                 tokenizer.batch_decode(ids, skip_special_tokens=True)
 
-    if options.device == "cuda":
-        run()
     return run
 
 
-def _seconds(run: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+def _drift(folder: Path, model: Any, prompts: list[str], options: argparse.Namespace) -> str:
+    """How far bfloat16 is from float32: the log-probability of a text, by its tokens."""
+    exact = load_model(ModelSpec(name=str(folder), dtype="float32", kind="causal"), device=options.device)
+    requests = [LogLikelihood(text=text) for text in prompts]
+    apart = [
+        (mine.logprob - other.logprob) / max(1, mine.tokens)
+        for mine, other in zip(model.log_likelihood(requests), exact.log_likelihood(requests), strict=True)
+    ]
+    root = math.sqrt(sum(each**2 for each in apart) / len(apart))
+    worst = max(map(abs, apart))
+    return (
+        f"bfloat16 drift of a token's log-probability from float32: {root:.1e} root mean square, {worst:.1e} worst"
+    )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from clinometer.metrics.fairness import group_values
 from clinometer.metrics.fairness_intervals import distances_and_nulls
 from clinometer.metrics.fairness_resampling import individual_interval
 from clinometer.probes.kit import Floats
-from clinometer.probes.kit.compare import Units, compare_models
+from clinometer.probes.kit.asking import Units
+from clinometer.probes.kit.compare import compare_models
 from clinometer.types import ChangeVerdict, Finding
 
 PILOTS = 20  # pairs that are alike, whose median detectable change is planted
@@ -147,7 +148,7 @@ def stated(family: str, *, lean: float, pilots: int = PILOTS) -> float:
 
 
 def every_audit_at_once(seed: int) -> bool:
-    """Tell whether any of five audits calls a pair that is alike, corrected together as one comparison is."""
+    """Tell whether any of five audits calls a pair that is alike, each corrected on its own."""
     rng = np.random.default_rng([seed, 6])
     pairs = {name: make(rng, 0.0, 0.0) for name, (make, _) in FAMILIES.items()}
     found = compare_models({name: ([a], [b]) for name, (a, b) in pairs.items()}, before="A", after="B", seed=seed)

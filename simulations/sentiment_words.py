@@ -26,16 +26,20 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.data.sentiment_lexicons import Label
-from clinometer.probes.kit import LEAN
+from clinometer.probes.kit import LEAN, tables_of
+from clinometer.probes.kit.before_after import changes_of
+from clinometer.probes.kit.verdicts import BETTER, WORSE
 from clinometer.probes.protocol import Plan
 from clinometer.probes.sentiment_words import measures
 from clinometer.probes.sentiment_words.answers import ModelAnswers, check_sentiment
-from clinometer.probes.sentiment_words.comparisons import tuning_rows
 from clinometer.probes.sentiment_words.measures import MOST_UNEQUAL, measure_answers
 from clinometer.probes.sentiment_words.options import LabelPair, Options
+from clinometer.probes.sentiment_words.probe import PROBE
 from clinometer.probes.sentiment_words.questions import ModelWords
-from clinometer.probes.sentiment_words.verdicts import AFTER, APPENDED, lean_rows, tuned_rows, verdicts
-from clinometer.types import ModelInfo, Verdict
+from clinometer.probes.sentiment_words.tables import mark_interpretable, model_rows
+from clinometer.probes.sentiment_words.verdicts import AFTER, APPENDED, lean_rows, verdicts
+from clinometer.probes.sentiment_words.words import CAPTIONS
+from clinometer.types import ChangeVerdict, Findings, ModelInfo, Verdict
 
 Pool = Callable[[Callable[[int], list[str]], Iterable[int]], Iterable[list[str]]]  # how seeds are worked through
 
@@ -156,7 +160,7 @@ def planted(seeds: int, *, pool: Pool = map) -> Mapping[str, int]:
     return counted((AFTER, APPENDED), pool(one_planted, range(seeds)))
 
 
-def tuning_verdict(seed: int, rng: np.random.Generator, *, gained: int) -> Verdict:
+def tuning_verdict(seed: int, rng: np.random.Generator, *, gained: int) -> ChangeVerdict:
     """Conclude on a model and its checkpoint: eight words lean before, four of them after it, and others.
 
     Which words come and go is drawn, four on average either way, and `gained` more are added.
@@ -170,8 +174,17 @@ def tuning_verdict(seed: int, rng: np.random.Generator, *, gained: int) -> Verdi
         plan = Plan(options=Options(ks=(1,), draws=199), seed=seed, model=info)
         answers = drawn_answers(rng, leans=dict.fromkeys(words, 2.0), words={**WORDS, "neutral": PLAIN})
         models[name] = measure_answers(plan, replace(answers, after={}), main=TEMPLATE)
-    rows = tuned_rows(tuning_rows(list(models.values()), seed=seed), models)
-    (verdict,) = verdicts(rows, models)
+    of_models = [dict(model_rows(each)) for each in models.values()]
+    rows = {table: [row for each in of_models for row in each[table]] for table in of_models[0]}
+    rows["leans"] = [row for each in models.values() for row in lean_rows(each)]
+    marked = {table: mark_interpretable(each, models) for table, each in rows.items()}
+    concluded = tuple(verdicts(rows["leans"], models))
+    found = Findings(probe=PROBE.name, tables=tables_of(CAPTIONS, marked), figures=(), verdicts=concluded)
+    (verdict,) = [
+        each
+        for each in changes_of(PROBE.compared, found, [each.info for each in models.values()])
+        if each.measure.startswith(AFTER)
+    ]
     return verdict
 
 
@@ -181,7 +194,7 @@ def one_tuning(seed: int) -> list[str]:
     rng = np.random.default_rng(30_000 + seed)
     even = tuning_verdict(seed, rng, gained=0)
     found = tuning_verdict(seed, rng, gained=round(even.detectable * len(PLAIN)))
-    return [name for name, each in ((EXCHANGED, even), (GAINED, found)) if each.state == LEAN]
+    return [name for name, each in ((EXCHANGED, even), (GAINED, found)) if each.state in (WORSE, BETTER)]
 
 
 def tuning(seeds: int, *, pool: Pool = map) -> Mapping[str, int]:

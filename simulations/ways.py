@@ -35,6 +35,7 @@ from clinometer.probes.counterfactual.questions import NEGATIVE, POSITIVE
 from clinometer.probes.kit import CANNOT_TELL, LEAN
 from clinometer.probes.kit.refusals import ASPECT as REFUSING
 from clinometer.probes.protocol import Plan
+from clinometer.questions import items_of
 from clinometer.types import (
     Answer,
     Ask,
@@ -108,8 +109,7 @@ def concluded(cell: Cell, model: Model, *, seed: int) -> list[Verdict]:
     records = Memory()
     for stage in probe.stages(plan):
         rows = []
-        for index, item in enumerate(probe.questions(stage, plan, records)):  # type: ignore[arg-type]
-            assert isinstance(item, Item)
+        for index, item in enumerate(items_of(probe.questions(stage, plan, records))):  # type: ignore[arg-type]
             got = dataclasses.asdict(model(item)).items()
             answer = {f"got_{key}": list(value) if isinstance(value, tuple) else value for key, value in got}
             rows.append({"index": index} | {f"tag_{key}": value for key, value in item.tags.items()} | answer)

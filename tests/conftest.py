@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,10 +23,46 @@ os.environ.setdefault(
 os.environ["CLINOMETER_DATA"] = str(Path(tempfile.gettempdir()) / f"clinometer-test-data-{os.getuid()}")
 # published files that may not be packaged: tests that read them skip where they are not there
 os.environ.setdefault("CLINOMETER_TEST_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
+# dozens of tests start an interpreter: keep what it compiles, also where the environment says otherwise
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what is imported for good, a million objects of torch and transformers.
+
+    Every training asks for a full collection in the end, which took most of its time here.
+    """
+    import hypothesis  # noqa: F401 -- it asks who refers to a generator, and what is frozen does not answer
+
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Sync nothing in this process: that guards against a power cut, which no test can make.
+
+    A process that is killed while it writes is another one, and syncs as always. `fstat` refuses closed files too.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)
+        yield
 
 
 # What takes longest begins first, so that neither of two workers is left alone with it in the end.
-_FIRST = ("killed", "tests/test_docs.py", "tests/train/test_mitigation.py", "tests/train/test_processes.py")
+_FIRST = (
+    "killed",
+    "tests/test_docs.py",
+    "tests/train/test_mitigation.py",
+    "commands",
+    "tests/training/test_shipped_models.py",
+    "tests/report/test_browser.py",
+    "llama",
+    "tests/probes/test_counterexamples_verdicts.py",
+    "tests/probes/test_counterexamples_findings.py",
+    "tests/probes/test_stigma_run.py",
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

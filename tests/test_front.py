@@ -105,7 +105,7 @@ def test_a_model_can_be_mitigated(tmp_path, monkeypatch):
     more = {"audit": replace(audit, options={"counterfactual": {**samples, "samples": 4}})}
     for other, told in (
         (more, "was begun with counterfactual.samples 3, now 4; give the same again"),
-        ({"audit": replace(audit, profile="standard")}, "was begun with profile quick, now standard"),
+        ({"audit": replace(audit, profile="standard")}, "profile quick, now standard"),
         (
             {"strengths": [10]},
             "was begun with models tiny, tiny-job-control, tiny-job-embedding-10, now tiny, tiny-job",

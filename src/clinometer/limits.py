@@ -103,7 +103,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("brackets within brackets, too deep to read") from None
 
 
-def require_modest(metadata: Any) -> None:
+def require_reasonable_size(metadata: Any) -> None:
     """Raise OSError for a Parquet file that would unpack to too much, by pyarrow's metadata of it."""
     unpacked, values = 0, [0]
     for number in range(metadata.num_row_groups):

@@ -176,6 +176,11 @@ class Run(Mapping[str, AuditResult]):
         """What follows, for each audit, model and aspect: lean, none found, or cannot tell."""
         return tuple(verdict for found in self.findings for verdict in found.verdicts)
 
+    @property
+    def changes(self) -> tuple[ChangeVerdict, ...]:
+        """What training changed, for every checkpoint whose base is in the run: worse, better, …"""
+        return tuple(change for found in self.findings for change in found.changes)
+
     def records(
         self, audit: str, *, stage: str = "", model: str = "", columns: Sequence[str] | None = None
     ) -> pl.DataFrame:

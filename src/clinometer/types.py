@@ -214,7 +214,8 @@ class Item:
 class Block:
     """Many requests of one kind as columns: what they share is given once, what differs is a column.
 
-    A probe may yield blocks and items in any mix; `clinometer.questions.items_of` turns them into items.
+    A probe may yield blocks and items in any mix. The engine passes columns on; `clinometer.questions.items_of`
+    turns them into items.
     """
 
     kind: type[Request]
@@ -355,6 +356,7 @@ class Figure:
     opens: Mapping[str, str | int | float] = field(default_factory=dict)
     # the label that says what chance alone gives: a heat map is coloured by what the estimate has beyond it
     chance: str = ""
+    sure: bool = False  # rows without an interval are not drawn: nothing can be told from them, even at 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,23 +405,8 @@ class Verdict:
     rows: tuple[RowReference, ...] = ()  # what it rests on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What one probe concludes from the records of a run."""
-
-    probe: str
-    tables: tuple[FindingTable, ...] = field(repr=False)
-    figures: tuple[Figure, ...] = field(repr=False)
-    notices: tuple[Notice, ...] = field(default=(), repr=False)
-    headlines: tuple[str, ...] = ()  # what was found, in plain sentences, each with its interval
-    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
-    release: str = ""  # the release of Clinometer that chose the words
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Comparisons: what changed from one model to another
-
 ChangeState = Literal["worse", "better", "no change found", "cannot tell"]
+EVERY_MEASURE = "every measure"  # of an audit that only one of two models was asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -449,3 +436,20 @@ class ChangeVerdict:
     detectable: float  # the smallest change that would be found four times in five; NaN: not known
     sentence: str  # for a reader without statistics
     reason: str = ""  # why nothing can be told
+    # the lean after each training that differs from the others in its seed alone; (): nobody trained one from the
+    # other. One: what another seed would change is not in the interval
+    trainings: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What one probe concludes from the records of a run."""
+
+    probe: str
+    tables: tuple[FindingTable, ...] = field(repr=False)
+    figures: tuple[Figure, ...] = field(repr=False)
+    notices: tuple[Notice, ...] = field(default=(), repr=False)
+    headlines: tuple[str, ...] = ()  # what was found, in plain sentences, each with its interval
+    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
+    changes: tuple[ChangeVerdict, ...] = field(default=(), repr=False)  # what training changed, within this run
+    release: str = ""  # the release of Clinometer that chose the words

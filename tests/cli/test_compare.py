@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from clinometer.store import RunFolder
 from tests.compared import ASPECT, stigma_run
 
 DOCS = Path(__file__).parents[2] / "docs" / "compare.md"
@@ -192,3 +194,29 @@ def test_a_card_of_an_incomplete_run_says_how_to_go_on(clinometer, runs):
     done = clinometer("card", runs["same"])
     assert done.code == 2
     assert "has no findings; complete it with `clinometer resume" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ((), 0),
+        (("--fail-on", "worse"), 4),
+        (("--fail-on", "worse", "--allow-cannot-tell"), 0),
+    ],
+)
+def test_an_audit_that_only_one_of_two_runs_has_could_not_be_told(clinometer, runs, tmp_path, options, code):
+    also = RunFolder.open(runs["same"])
+    (found,) = also.read_findings()
+    asked = tuple(dataclasses.replace(each, audit="counterexamples") for each in found.verdicts)
+    also.write_findings(dataclasses.replace(found, probe="counterexamples", verdicts=asked))
+    done = clinometer("compare", runs["before"], runs["same"], "--out", tmp_path, *options)
+    assert done.code == code
+    assert "cannot tell: 1 measure: m [same] was asked, m [before] was not" in done.out
+    for limits, expected in (
+        ('[stigma]\n"*" = 0.5', 0),
+        ('[counterexamples]\n"*" = 0.5', 4),
+        ('[counterexamples]\n"stereotype" = 0.5', 4),
+    ):
+        (tmp_path / "limits.toml").write_text(limits, encoding="utf-8")
+        given = ("compare", runs["before"], runs["same"], "--out", tmp_path, "--limits", tmp_path / "limits.toml")
+        assert clinometer(*given).code == expected

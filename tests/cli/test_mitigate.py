@@ -189,3 +189,21 @@ def test_models_that_cannot_be_mitigated(mitigate, tmp_path, model, arguments, c
     assert complaint in result.err
     assert result.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_each_kind_is_trained_once_for_each_seed_and_meets_the_control_of_its_own(mitigate, tmp_path):
+    result = mitigate("--method", "embedding", "--strength", "0", "10", "--seeds", "2")
+    assert result.code == 0, result
+    run = RunFolder.open(tmp_path / "out" / "audit")
+    trained = {info.name.rsplit("-", 4)[-3:][0] + info.name[-1]: info for info in run.models if info.tuning}
+    assert len(trained) == 4
+    assert len({info.weights for info in trained.values()}) == 4
+    (found,) = run.read_findings()
+    pairs = {(each.before, each.after) for each in found.changes}
+    assert all("(2 trainings)" in after for _, after in pairs)
+    assert len(pairs) == 3  # both since the base, and the method against the control
+    assert all(len(each.trainings) == 2 for each in found.changes)
+    assert {"training_changes", "trainings"} <= {table.name for table in found.tables}
+    assert "trainings" in {figure.name for figure in found.figures}
+    (compared,) = [each for each in found.tables if each.name == "change"]
+    assert {row.labels["against"] for row in compared.rows} == {"before", "control"}

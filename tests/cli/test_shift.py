@@ -141,3 +141,17 @@ def test_values_are_spread_over_their_flag():
     ]  # fmt: skip
     assert spread(["--corpus=a", "b"], {"--corpus"}) == ["--corpus=a", "b"]
     assert spread(["--corpus", "--seed", "3"], {"--corpus"}) == ["--corpus", "--seed", "3"]
+
+
+def test_each_share_is_trained_once_for_each_seed(shift, tmp_path):
+    result = shift("--corpus", "news.txt", "--fraction", "1", "--seeds", "2")
+    assert result.code == 0, result
+    run = RunFolder.open(tmp_path / "out" / "audit")
+    assert [(info.name, info.tuning.get("seed", "")) for info in run.models] == [
+        ("tiny-bert", ""), ("tiny-bert-news-1-seed-0", "0"), ("tiny-bert-news-1-seed-1", "1"),
+    ]  # fmt: skip
+    assert run.models[1].weights != run.models[2].weights
+    (found,) = run.read_findings()
+    assert {each.after for each in found.changes} == {"tiny-bert-news-1 (2 trainings)"}
+    named = shift("--corpus", "news.txt", "--fraction", "1", "--seeds", "0", "1")
+    assert (named.code, "training" in named.err) == (0, False)

@@ -59,7 +59,7 @@ def test_before_and_after_in_one_report(tune, tmp_path):
 
     other = tune("--prompt", "--seeds", "13", "21", "--learning-rate", 0.002)
     assert (other.code, "learning_rate 0.001, now 0.002" in other.err) == (2, True)
-    profile = tune("--prompt", "--seeds", "13", "--learning-rate", 0.001)
+    profile = tune("--prompt", "--seeds", "1", "--seed", "13", "--learning-rate", 0.001)
     assert (profile.code, "was begun with models" in profile.err) == (2, True)
     (tmp_path / "words.csv").write_text(WORDS + "music,neutral\n")
     words = tune("--prompt", "--seeds", "13", "21", "--learning-rate", 0.001)
@@ -76,6 +76,8 @@ def test_before_and_after_in_one_report(tune, tmp_path):
         ([], "say how to tune: --prompt"),
         (["--prompt", "--seeds", "13", "x"], "--seeds x: expected whole numbers"),
         (["--prompt", "--seeds", ","], "--seeds nothing: expected whole numbers"),
+        (["--prompt", "--seeds", "42"], "42 trainings of each kind are many; name their seeds"),
+        (["--prompt", "--seeds", "0"], "at least one training is needed"),
         (["--prompt", "--labels", "great"], "--labels 'great' is not valid"),
         (["--prompt", "--labels", "marvellous/terrible"], "label word 'marvellous' is not one token"),
         (["--prompt", "--template", "It was."], "template '{review} It was.' is not valid"),

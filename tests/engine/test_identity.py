@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from clinometer.engine import KEY_VERSION, RequestIdentity
-from clinometer.types import Fill, ModelInfo, NextWord
+from clinometer.questions import Requests, in_windows, items_of
+from clinometer.types import Ask, Block, Classify, Embed, Fill, Item, Message, ModelInfo, NextWord, Sample
 
 INFO = ModelInfo(
     name="m",
@@ -71,3 +72,30 @@ def test_keys_are_the_same_in_every_process():
 
 def test_lone_surrogates_have_a_key():
     assert len(key(request=Fill(text="\ud800 [MASK]"))) == 16
+
+
+def test_keys_of_columns_are_those_of_the_requests_one_by_one():
+    texts = ("a [MASK]", 'it\'s "b" [MASK]', "\ud800 [MASK]")
+    asked = [
+        Block(kind=Fill, columns={"text": texts}, shared={"context": context, "words": ("x", "y")})
+        for context in ("", "one", "two'")
+    ]
+    asked += [Item(request=Fill(text=text, top_k=k, join="separator"), tags={}) for text in texts for k in (1, 2)]
+    (window,) = in_windows(asked, 100)
+    identity = RequestIdentity(INFO)
+    assert identity.keys(window.requests) == [identity.key(item.request) for item in items_of(asked)]
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [Classify(text="a"), Classify(text="b")],  # one field
+        [Embed(text="a")],
+        [Sample(prefix="a", n=2, seed=seed, temperature=t) for seed in (0, 1) for t in (0.5, 1.0)],  # no context
+        [Ask(messages=(Message(role="user", content=text),)) for text in ("a", "b")],
+    ],
+    ids=lambda requests: type(requests[0]).__name__,
+)
+def test_keys_of_every_shape_of_request(requests):
+    identity = RequestIdentity(INFO)
+    assert identity.keys(Requests.of(requests)) == [identity.key(request) for request in requests]

@@ -300,21 +300,31 @@ def test_many_sets_of_scores_are_shuffled_as_each_alone(missing):
         fairness_nulls(list(scores), rng=rng, draws=9)
 
 
-def test_another_statistic_sees_each_shuffle():
-    """What it is given are the scores of each template in another order, the observed ones first."""
+@pytest.mark.parametrize("missing", [False, True])
+def test_another_statistic_sees_the_moments_of_each_shuffle(missing):
+    """The observed ones first. A shuffle keeps each template's scores, so their mean, weighted by samples."""
     rng = np.random.default_rng(3)
-    scores = rng.uniform(size=(2, 3, 5))
-    scores[1, 1, 3:] = np.nan
+    scores = rng.uniform(size=(2, 3, 5)) + 100  # far from 0, where squares lose digits
+    if missing:
+        scores[1, 1, 3:] = np.nan
+    scores[0, 2] = 100.25  # a value that does not vary has no error
+    sizes = (~np.isnan(scores)).sum(axis=2)
     seen = []
     (found,) = fairness_nulls(
-        [scores], also=lambda many: seen.append(many) or np.nanmean(many, axis=3)[:, :, 0], rng=rng, draws=9
+        [scores], also=lambda each: seen.append(each) or each.means[:, :, 0], rng=rng, draws=9
     )
     assert found.also.shape == (10, 2)
-    np.testing.assert_allclose(found.also[0], np.nanmean(scores, axis=2)[:, 0])
-    many = np.concatenate(seen)
-    assert many.shape == (10, 2, 3, 5)
-    np.testing.assert_allclose(np.sort(many.reshape(10, 2, -1)), np.sort(scores.reshape(1, 2, -1)).repeat(10, 0))
-    assert (np.isnan(many).sum(axis=3) == np.isnan(scores).sum(axis=2)).all()
+    observed, *_ = seen
+    np.testing.assert_allclose(observed.means[0], np.nanmean(scores, axis=2))
+    np.testing.assert_allclose(observed.errors[0], np.nanvar(scores, axis=2, ddof=1) / sizes, atol=1e-14)
+    assert observed.errors[0, 0, 2] == 0
+    means, errors = (np.concatenate([getattr(each, name) for each in seen]) for name in ("means", "errors"))
+    assert means.shape == errors.shape == (10, 2, 3)
+    assert len(np.unique(means[:, 0, 0])) > 5
+    np.testing.assert_allclose((means * sizes).sum(axis=2), np.tile(np.nansum(scores, axis=(1, 2)), (10, 1)))
+    # n (n − 1) e + n m² is the sum of squares, which a shuffle keeps, too
+    squares = (sizes * (sizes - 1) * errors + sizes * means**2).sum(axis=2)
+    np.testing.assert_allclose(squares, np.tile(np.nansum(scores**2, axis=(1, 2)), (10, 1)))
 
 
 @pytest.mark.parametrize("kind", ["continuous", "tied", "unequal"])

@@ -12,7 +12,7 @@ import torch
 from clinometer.errors import RequestError
 from clinometer.models.load import load_model
 from clinometer.models.local import causal
-from clinometer.models.local.fast import decoder
+from clinometer.models.local.fast import decoder, static
 from clinometer.models.protocols import METHODS, CanContinue, CanSample, CanScore
 from clinometer.types import Embed, LogLikelihood, NextWord, Sample
 from tests.models.causal_models import TEXTS, WORDS, same
@@ -161,6 +161,27 @@ def test_cost(model, tokenizer):
 
 
 # -- how probable a text is
+
+
+def test_prefixes_of_any_length_may_run_at_once(model, monkeypatch):
+    requests = [Sample(prefix=text, n=3, max_new_tokens=5, seed=4) for text in TEXTS]
+    expected = model.sample(requests)
+    passes = []
+    run = decoder.Decoder.run
+
+    def counted(self, ids, **options):
+        if ids.shape[1] > 1:
+            passes.append(ids.shape)
+        return run(self, ids, **options)
+
+    monkeypatch.setattr(decoder.Decoder, "run", counted)
+    assert model.sample(requests) == expected
+    assert len(passes) > 1
+    monkeypatch.setitem(static._PADS_PREFIXES, "cpu", True)
+    passes.clear()
+    assert model.sample(requests) == expected
+    if model._sampler._static is not None:
+        assert len(passes) == 1
 
 
 def reference(plain, tokenizer, text):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 
-from clinometer.errors import ModelError
+from clinometer.errors import ModelError, RequestError
 from clinometer.models.load import load_model
 from clinometer.models.local import masked
-from clinometer.types import Fill, ModelSpec
+from clinometer.questions import WordAnswers, in_windows
+from clinometer.types import Block, Classify, Fill, ModelSpec
 from tests.models.tiny import MASKED
 
 QUERIES = [
@@ -76,3 +79,66 @@ def test_no_mask_token(tiny_folder, tmp_path):
     (folder / "vocab.txt").unlink(missing_ok=True)
     with pytest.raises(ModelError, match="has no mask token"):
         load_model(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_columns_are_answered_to_the_bit_as_the_same_list(family, tiny_model):
+    """Words that are not one token included; texts of several lengths in one batch."""
+    model = tiny_model(family)
+    words = ("man", "woman", "notonetokenatall", "man")
+    block = Block(
+        kind=Fill,
+        columns={"text": ("It was [MASK].", "The nurse said that it was [MASK] then.")},
+        shared={"words": words, "normalise": "words", "context": "The film was long."},
+    )
+    (window,) = in_windows([block, replace(block, shared={**block.shared, "context": "Why?"})], 10)
+    columns = model.launch(window.requests)()
+    assert isinstance(columns, WordAnswers)
+    listed = model.fill(list(window.requests))
+    assert [answer.words for answer in columns] == [words] * 4
+    for one, other in zip(columns, listed, strict=True):
+        assert [math.isnan(value) for value in one.logprobs] == [False, False, True, False]
+        assert repr(one) == repr(other)
+    assert model.cost(window.requests) == model.cost(list(window.requests))
+
+
+def test_columns_are_checked_as_a_list_is(tiny_model):
+    wrong = Block(kind=Fill, columns={"text": ("a [MASK]", "b [MASK]")})  # neither words nor top_k
+    (window,) = in_windows([wrong], 10)
+    with pytest.raises(RequestError, match="give either words or top_k"):
+        tiny_model("bert").cost(window.requests)
+    (window,) = in_windows([replace(wrong, columns={"text": ("a [MASK]", "b [MASK]"), "top_k": (1, 0)})], 10)
+    with pytest.raises(RequestError, match="give either words or top_k"):  # the second
+        tiny_model("bert").cost(window.requests)
+    (window,) = in_windows([replace(wrong, columns={"text": ("a [MASK]", "b"), "top_k": (1, 1)})], 10)
+    with pytest.raises(RequestError, match="exactly one"):
+        tiny_model("bert").cost(window.requests)
+    (window,) = in_windows([Block(kind=Classify, columns={"text": ("a", "b")})], 10)
+    with pytest.raises(RequestError, match="answers Fill requests, not Classify"):
+        tiny_model("bert").cost(window.requests)
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [{"words": ("man", "woman")}, {"top_k": 3}, {"words": ("man", "woman"), "normalise": "words"}],
+    ids=["over the vocabulary", "top", "over the words"],
+)
+def test_what_is_asked_in_columns_is_what_is_answered(shared, tiny_model):
+    model = tiny_model("bert")
+    texts = ("It was [MASK].", "The nurse said that it was [MASK] then.")
+    (window,) = in_windows([Block(kind=Fill, columns={"text": texts}, shared=shared)], 10)
+    listed = model.fill([Fill(text=text, **shared) for text in texts])
+    assert [repr(answer) for answer in model.launch(window.requests)()] == [repr(answer) for answer in listed]
+    total = sum(math.exp(value) for value in listed[0].logprobs)
+    assert (total == pytest.approx(1, abs=1e-5)) == ("normalise" in shared)
+
+
+def test_columns_that_ask_for_several_things_are_answered_each(tiny_model):
+    model = tiny_model("bert")
+    words = (("man", "woman"), ("woman", "great", "man"))
+    texts = ("It was [MASK].", "The [MASK] works.")
+    mixed = Block(kind=Fill, columns={"text": texts, "words": words, "normalise": ("words", "vocabulary")})
+    (window,) = in_windows([mixed], 10)
+    found = model.launch(window.requests)()
+    assert [repr(answer) for answer in found] == [repr(answer) for answer in model.fill(list(window.requests))]
+    assert [answer.words for answer in found] == list(words)

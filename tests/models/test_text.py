@@ -9,6 +9,7 @@ from transformers import AutoTokenizer, BertConfig, GPT2Config, RobertaConfig, X
 
 from clinometer.errors import RequestError
 from clinometer.models.local.text import TextEncoder, pad, window_of
+from clinometer.questions import Requests
 from clinometer.types import Fill, NextWord
 from tests.models.tiny import CAUSAL, FAMILIES, MASKED, PERMUTED
 
@@ -244,3 +245,50 @@ def test_each_text_and_context_is_encoded_once(tokenizer, monkeypatch):
     encoder.fill_lengths(queries)
     encoder.fill(queries)
     assert len(given) == 4  # two contexts, two texts
+
+
+@pytest.mark.parametrize("window", [0, 24])
+def test_columns_are_joined_as_single_requests_are(tokenizer, window):
+    """Contexts that are cut, empty, of spaces; both joins; texts of several lengths: against a plain loop."""
+    encoder = TextEncoder(tokenizer, window=window)
+    contexts = ("", "  ", "The nurse works ", "The nurse works and it rained and rained. " * 3)
+    texts = ("It was [MASK].", "nurse nurse It was [MASK]", "a [MASK] [HIDDEN:old people] film")
+    joins = ("space", "separator") if tokenizer.sep_token_id is not None else ("space",)
+    queries = [Fill(text=t, context=c, join=j) for c in contexts for t in texts for j in joins]
+    asked = Requests.of(queries).take(np.arange(len(queries))[::-1])
+    matrix = encoder.fill_matrix(asked, pad_id=7)
+    singly = [encoder.fill([query])[0] for query in queries[::-1]]
+    assert matrix.lengths.tolist() == [len(each.ids) for each in singly] == encoder.fill_lengths(asked)
+    assert matrix.blanks.tolist() == [each.blank for each in singly]
+    padded = pad([each.ids for each in singly], pad_id=7)
+    assert (matrix.ids == padded.ids).all()
+    assert (matrix.attention == padded.attention).all()
+    even = encoder.fill_matrix(Requests.of([queries[0]] * 3), pad_id=7)
+    assert even.attention is None
+    start, end = encoder.tokens.start, encoder.tokens.end
+    for query, each in zip(queries[::-1], singly, strict=True):
+        assert each.ids[each.blank] == tokenizer.mask_token_id
+        assert tuple(each.ids[: len(start)]) == start
+        assert tuple(each.ids[len(each.ids) - len(end) :]) == end
+        if query.context.strip():
+            # the end of the context, then what joins, then the text
+            text = encoder.fill([Fill(text=query.text)])[0].ids[len(start) :]
+            middle = each.ids[len(start) : len(each.ids) - len(text)]
+            if query.join == "separator":
+                assert middle[-1] == tokenizer.sep_token_id
+                middle = middle[:-1]
+                assert (each.ids[len(each.ids) - len(text) :] == text).all()
+            assert len(middle) > 0
+            whole = encoder.context(query.context)
+            if query.join == "separator":
+                assert (whole[len(whole) - len(middle) :] == middle).all()
+
+
+def test_texts_made_anew_are_not_taken_for_others(tokenizer):
+    """Columns are known by the object that holds their texts: one that is gone must not answer for the next."""
+    encoder = TextEncoder(tokenizer, window=0)
+    for number in range(200):
+        asked = Requests.of([Fill(text=f"{number} It was [MASK].", context=f"{number}")])
+        plain = TextEncoder(tokenizer, window=0).fill(asked)[0] if number % 50 == 0 else None
+        found = encoder.fill(asked)[0]
+        assert plain is None or (plain.ids == found.ids).all()

@@ -11,6 +11,7 @@ from clinometer.types import WordAnswer
 FEMALE = ("woman", "she", "mother", "lady")
 MALE = ("man", "he", "father", "boy")
 OTHER = ("person", "nobody")
+LOWER, UPPER = math.log(1e-15), math.log(1e-16)  # of words that are not offered
 GENDERED = 0.6  # probability that the ten words give to gendered ones, half to each gender without a lean
 
 
@@ -49,7 +50,8 @@ def ask(probe, plan, answer, records=None, *, unknown=()):
         for word, logprob in zip(offered.words, offered.logprobs, strict=True):
             key = word.strip().lower()
             chances[key] = chances.get(key, 0.0) + math.exp(logprob)
-        return lambda word: math.log(chances.get(word, 1e-15 if word[0].islower() else 1e-16))
+        known = {word: math.log(chance) for word, chance in chances.items()}
+        return lambda word: known.get(word, LOWER if word[0].islower() else UPPER)
 
     return ask_any(probe, plan, answer, records, unknown=unknown, listed=listed)
 

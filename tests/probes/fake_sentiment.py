@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from fake_records import MemoryRecords
 
+from clinometer.questions import items_of
 from clinometer.types import AnswerWord, Classify, ClassifyAnswer, Fill, NextWord, TextAnswer, WordAnswer
 
 GREAT, TERRIBLE = "great", "terrible"
@@ -145,7 +146,7 @@ def ask_sentiment(probe, plan, answer, records=None):
     """Ask every stage of the audit; `answer` takes a request."""
     records = records or MemoryRecords()
     for stage in probe.stages(plan):
-        items = list(probe.questions(stage, plan, records))
+        items = list(items_of(probe.questions(stage, plan, records)))
         answers = [answer(item.request) for item in items]
         columns = {f"tag_{name}": [item.tags[name] for item in items] for name in (items[0].tags if items else ())}
         for name in answers[0].__slots__ if answers else ():

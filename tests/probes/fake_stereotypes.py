@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import polars as pl
-from fake_records import MemoryRecords
+from fake_records import MemoryRecords, columns
 
 from clinometer.data import EMOTIONS
 from clinometer.models.fake import FakeModel
@@ -78,7 +78,7 @@ def conclude(*models, seed=0, **options):
                 rows.append(
                     {"index": index}
                     | {f"tag_{key}": value for key, value in item.tags.items()}
-                    | {f"ask_{key}": value for key, value in dataclasses.asdict(item.request).items()}
+                    | columns("ask", item.request)
                     | {
                         f"got_{key}": list(getattr(answer, key))
                         for key in ("words", "logprobs", "texts")

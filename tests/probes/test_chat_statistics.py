@@ -1,4 +1,4 @@
-"""Words that were drawn: their distribution, their intervals, and refusal rates by group."""
+"""Words that were drawn: their distribution, and refusal rates by group."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, Floats, select
+from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, select
 from clinometer.probes.kit.chat import OUTCOMES, REFUSAL
-from clinometer.probes.kit.drawn import FEWEST_UNITS, count_words, drawn_bootstrap, failed_to_answer
+from clinometer.probes.kit.drawn import count_words, failed_to_answer
 from clinometer.probes.kit.refusals import (
     EVERYONE,
     MINUS_OTHERS,
@@ -36,14 +36,6 @@ def test_a_distribution_knows_its_draws() -> None:
     assert (found.draws, found.answered, found.outcomes.tolist()) == (6, 3, [3, 1, 1, 1])
     assert found.share({"he"}) == pytest.approx(0.5)
     assert math.isnan(count_words([""]).share({"he"}))
-    values = found.values({"he": 1.0, "she": -1.0}.get)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(values, [1.0, -1.0, 0.0, np.nan, np.nan, np.nan])
-
-
-def test_a_word_without_a_value_is_left_out_of_its_answer() -> None:
-    rated = {"kind": 1.0}
-    values = count_words(["kind, tall", "tall"]).values(lambda word: rated.get(word, math.nan))
-    np.testing.assert_array_equal(values, [1.0, np.nan])
 
 
 def test_a_model_that_rambles_is_not_read_and_one_that_refuses_is() -> None:
@@ -53,70 +45,6 @@ def test_a_model_that_rambles_is_not_read_and_one_that_refuses_is() -> None:
     assert why.startswith("it gives a word in 33 % of the answers")
     assert failed_to_answer([count_words([refuses])]) == "it refuses every answer"
     assert failed_to_answer([]) == "it was not asked"
-
-
-# ---- intervals that carry the drawing noise
-
-
-def coverage(rng: np.random.Generator, *, prompts: int, answers: int, between: float) -> float:
-    """Return how often the interval of a share holds the truth: that of the prompts, or of prompts like these."""
-    hits = 0
-    for _ in range(150):
-        truth = np.clip(0.4 + between * rng.normal(size=prompts), 0.02, 0.98)
-        drawn = [(rng.random(answers) < share).astype(float) for share in truth]
-        found = drawn_bootstrap(drawn, rng=rng, draws=399)
-        target = 0.4 if prompts >= FEWEST_UNITS else truth.mean()
-        hits += found.low <= target <= found.high
-    return hits / 150
-
-
-@pytest.mark.parametrize(("prompts", "answers"), [(1, 40), (3, 20), (20, 8)])
-def test_intervals_cover(prompts: int, answers: int) -> None:
-    # prompts that differ much: few ones stay as they are, and their differences must not widen the interval
-    found = coverage(np.random.default_rng(prompts), prompts=prompts, answers=answers, between=0.15)
-    assert 0.90 <= found <= 0.99
-
-
-def test_few_prompts_are_not_resampled_and_many_are() -> None:
-    rng = np.random.default_rng(0)
-    halves: list[Floats] = [np.array([0.0, 1.0] * 10) + 10 * prompt for prompt in range(4)]
-    few = drawn_bootstrap(halves, rng=rng)
-    assert few.estimate == pytest.approx(15.5)
-    assert few.high - few.low < 0.5  # 2 · 1.99 · 0.5 · √(20/19) / √80 = 0.23
-    assert few.high - few.low > 0.2
-    units = [f"unit {prompt}" for prompt in range(4) for _ in range(3)]
-    same = drawn_bootstrap(halves * 3, units=units, rng=rng)  # still four units
-    assert same.high - same.low < 0.5
-    many = drawn_bootstrap(halves * 3, rng=rng)
-    assert many.high - many.low > 5
-
-
-def test_prompts_count_alike_where_they_stay_and_few_answers_are_spread_as_new_ones() -> None:
-    rng = np.random.default_rng(0)
-    uneven = drawn_bootstrap([np.array([0.0, 1.0] * 9), np.array([1.0, 1.0, np.nan])], rng=rng)
-    assert uneven.estimate == pytest.approx(0.75)  # the mean over prompts, not 11 of 20 answers
-    pairs: list[Floats] = [np.array([0.0, 1.0])] * 9
-    found = drawn_bootstrap(pairs, rng=rng)
-    # ± about 2.1 · 0.5 · √2 / √18 = 0.35; without the √2 it would be 0.25
-    assert 0.30 < (found.high - found.low) / 2 < 0.40
-
-
-def test_answers_that_are_all_alike_are_not_certain() -> None:
-    rng = np.random.default_rng(0)
-    alike = [np.ones(5), np.ones(5)]
-    bounded = drawn_bootstrap(alike, rng=rng, bounds=(-1.0, 1.0))
-    # Wilson's for 10 of 10: 0.722 to 1, on −1 to 1
-    assert (bounded.estimate, round(bounded.low, 2), round(bounded.high, 9)) == (
-        1.0,
-        0.44,
-        1.0,
-    )
-    assert math.isnan(drawn_bootstrap(alike, rng=rng).low)
-    nothing = drawn_bootstrap([np.array([np.nan])], rng=rng)
-    assert math.isnan(nothing.estimate)
-    assert nothing.n == 0
-    inside = drawn_bootstrap([np.array([1.0, 1.0, 1.0, 0.0])], rng=rng, bounds=(0.0, 1.0))
-    assert 0 <= inside.low < inside.high <= 1
 
 
 # ---- refusals

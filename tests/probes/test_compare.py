@@ -13,7 +13,8 @@ from tests.compared import stigma_findings
 from tests.report.samples import model_info
 
 from clinometer.probes import PROBES
-from clinometer.probes.kit.compare import Units, compare_models, matched, most_changed, places_of
+from clinometer.probes.kit.asking import BEFORE, Units, matched
+from clinometer.probes.kit.compare import BLUNT, Compared, compare_all, compare_models, most_changed, places_of
 from clinometer.probes.kit.verdicts import change_state
 from clinometer.types import Finding
 
@@ -144,7 +145,7 @@ def test_each_question_is_compared_once_where_it_is_measured_in_two_ways():
     assert match.before.same == {"words": "all"}
 
 
-def test_q_is_corrected_over_all_measures_of_a_pair():
+def test_q_is_corrected_over_the_measures_of_an_audit():
     shifted = [replace(units(NOISE), question=f"q{i}") for i in range(20)]
     after = [replace(units(MORE_NOISE + (0.06 if i == 0 else 0)), question=f"q{i}") for i in range(20)]
     alone = compare_models({"stigma": (shifted[:1], after[:1])}, before="A", after="B")[0].verdict
@@ -152,6 +153,9 @@ def test_q_is_corrected_over_all_measures_of_a_pair():
     assert alone.q == alone.p
     assert among.q > alone.q
     assert among.detectable > alone.detectable
+    # another audit changes nothing
+    audits = {"stigma": (shifted[:1], after[:1]), "counterexamples": (shifted, after)}
+    assert compare_models(audits, before="A", after="B")[0].verdict == alone
 
 
 def test_shares_are_counted_in_the_sentence():
@@ -245,3 +249,140 @@ def test_an_obstacle_decides_whatever_the_numbers_are():
     row = Finding(labels={}, estimate=0.2, low=0.1, high=0.3, q=0.01)
     assert change_state(row) == "worse"
     assert change_state(row, obstacle="asked otherwise") == "cannot tell"
+
+
+@pytest.mark.parametrize(("full", "state"), [(1.0, "no change found"), (0.05, "cannot tell")])
+def test_no_change_means_nothing_where_only_more_than_half_of_what_is_possible_would_be_found(full, state):
+    verdict = pair(units(NOISE + 0.05, full=full), units(MORE_NOISE + 0.05, full=full))
+    assert (verdict.state, verdict.detectable > BLUNT * full) == (state, state == "cannot tell")
+    if state == "cannot tell":
+        said = f"only a change of {verdict.detectable:.2f} or more would have been found, of 0.05 possible"
+        assert verdict.reason == said
+        assert len(verdict.sentence.split()) <= 25
+
+
+def test_the_limit_of_what_is_blunt_is_a_limit_and_what_was_found_stays_found():
+    quiet = pair(units(NOISE + 0.05), units(MORE_NOISE + 0.05))
+    at = quiet.detectable / BLUNT
+    for full, state in ((at * 1.001, "no change found"), (at * 0.999, "cannot tell")):
+        assert pair(units(NOISE + 0.05, full=full), units(MORE_NOISE + 0.05, full=full)).state == state
+    assert pair(units(NOISE + 0.2, full=0.01), units(MORE_NOISE + 0.5, full=0.01)).state == "worse"
+    turned = pair(units(NOISE + 0.4, full=0.01), units(MORE_NOISE - 0.4, full=0.01))
+    assert turned.sentence == "B leans the other way than A, about as far."
+
+
+def own(estimate, **more):
+    return Finding(labels={"before": 0.1, "after": 0.1 + estimate}, estimate=estimate, **more)
+
+
+def trained(before, *after, role=BEFORE):
+    sides = {"stigma": [([before], [each]) for each in after]}
+    ((found,),) = compare_all([Compared(before="A", after="B", audits=sides, role=role)])
+    return found.verdict
+
+
+def test_the_change_that_the_audit_measured_itself_is_taken_for_its_own_pairs():
+    change = float(np.mean(MORE_NOISE + 0.5 - NOISE - 0.3))
+    row = own(change, low=change - 0.05, high=change + 0.07, p=0.001)
+    after = units(MORE_NOISE + 0.5, changes={BEFORE: row})
+    verdict = trained(units(NOISE + 0.3), after)
+    assert (verdict.change_low, verdict.change_high) == (row.low, row.high)
+    assert verdict.state == "worse"
+    assert trained(units(NOISE + 0.3), after, role="").change_low != row.low
+    # what is not the same number is not taken
+    other = units(MORE_NOISE + 0.5, changes={BEFORE: replace(row, estimate=0.4)})
+    assert trained(units(NOISE + 0.3), other).change == pytest.approx(change)
+    # nor does it decide alone: the sum of both leans must be told from 0, too
+    row = own(float(np.mean(MORE_NOISE + 0.01 - NOISE)), low=0.01, high=0.02, p=0.001)
+    near = units(MORE_NOISE + 0.01, changes={BEFORE: row})
+    assert trained(units(NOISE), near).state == "no change found"
+
+
+def test_texts_of_one_run_are_paired():
+    def measured(estimate, **more):
+        whole = Finding(labels={}, estimate=estimate, low=estimate - 0.1, high=estimate + 0.1, p=0.5)
+        return units(np.zeros(3), form="measured", whole=whole, **more)
+
+    paired = measured(0.15, changes={BEFORE: own(0.05, low=0.03, high=0.07, p=0.001)})
+    assert trained(measured(0.1), measured(0.15)).state == "no change found"
+    assert trained(measured(0.1), paired).state == "worse"
+    assert trained(measured(0.1), replace(paired, changes={BEFORE: own(0.05)})).state == "cannot tell"
+
+
+def test_one_lean_has_one_interval():
+    """The page of a run and the table of many models show the same."""
+    lean = float(np.mean(NOISE))
+    row = Finding(labels={}, estimate=lean, low=lean - 0.123, high=lean + 0.1)
+    asked = {
+        "a": units(NOISE, whole=row),
+        "b": units(MORE_NOISE),
+        "c": units(NOISE, whole=replace(row, estimate=9.0)),
+    }
+    places = {each.model: each for each in places_of("stigma", asked)}
+    assert (places["a"].low, places["a"].high) == (row.low, row.high)
+    assert places["c"].low == pytest.approx(places["a"].lean - 0.025, abs=0.01)
+
+
+def several(leans, noise=0.02, seed=0):
+    rng = np.random.default_rng(seed)
+    return [units(NOISE + lean + noise * rng.normal(size=60), full=9.0) for lean in leans]
+
+
+def test_trainings_that_disagree_make_the_change_unsure():
+    alike, apart = several((0.3, 0.31, 0.29)), several((0.0, 0.3, 0.6))
+    sure, unsure = (trained(units(NOISE + 0.1, full=9.0), *each) for each in (alike, apart))
+    assert (sure.state, unsure.state) == ("worse", "no change found")
+    assert sure.estimate == pytest.approx(unsure.estimate, abs=0.01)
+    assert unsure.high - unsure.low > 3 * (sure.high - sure.low)
+    assert unsure.trainings == pytest.approx((0.0, 0.3, 0.6), abs=0.03)
+    assert unsure.detectable > 3 * sure.detectable
+    assert trained(units(NOISE + 0.1), apart[2]).state == "worse"  # one of them alone looks sure
+
+
+def test_what_other_arms_say_of_training_noise_counts():
+    """Two trainings that happen to agree are not sure where those of eight other arms do not."""
+    lucky = several((0.3, 0.3))
+    others = [several((0.3 + 0.2 * sign, 0.3 - 0.2 * sign), seed=n) for n, sign in enumerate((1, -1) * 4)]
+
+    def verdict(*arms):
+        given = [
+            Compared(
+                before="A", after=f"B{n}", role=BEFORE,
+                audits={"stigma": [([units(NOISE + 0.1)], [each]) for each in arm]},
+            )
+            for n, arm in enumerate(arms)
+        ]  # fmt: skip
+        return compare_all(given)[0][0].verdict
+
+    alone, among = verdict(lucky), verdict(lucky, *others)
+    assert among.high - among.low > 2 * (alone.high - alone.low)
+
+
+def test_a_share_after_several_trainings_is_the_mean_share():
+    before = units(np.array([0.6] * 9 + [0.3] * 51), form="share")
+    after = [replace(before, values=np.array([0.6] * n + [0.3] * (60 - n))[:, None]) for n in (40, 42, 44)]
+    verdict = trained(before, *after)
+    assert (verdict.lean_before, verdict.lean_after) == (pytest.approx(9 / 60), pytest.approx(42 / 60))
+    assert verdict.state == "worse"
+    assert verdict.trainings == pytest.approx((40 / 60, 42 / 60, 44 / 60))
+
+
+def test_one_training_that_cannot_be_judged_stops_the_arm():
+    good = several((0.3, 0.31, 0.29))
+    verdict = trained(units(NOISE + 0.1), *good[:2], replace(good[2], gate="it did not understand"))
+    assert (verdict.state, verdict.reason) == ("cannot tell", "m: it did not understand")
+    missing = trained(units(NOISE + 0.1), *good[:2], replace(good[2], question="other"))
+    assert missing.reason == "it was not measured after every training"
+
+
+def test_texts_after_several_trainings_are_as_sure_together_as_one():
+    def measured(estimate, change=None):
+        changes = {} if change is None else {BEFORE: own(change, low=change - 0.02, high=change + 0.02, p=0.001)}
+        whole = Finding(labels={}, estimate=estimate, low=estimate - 0.1, high=estimate + 0.1, p=0.5)
+        return units(np.zeros(3), form="measured", whole=whole, changes=changes)
+
+    near = trained(measured(0.1), *(measured(0.2, change) for change in (0.1, 0.101, 0.099)))
+    assert near.change == pytest.approx(0.1)
+    assert near.change_high - near.change_low == pytest.approx(0.04, abs=0.002)
+    far = trained(measured(0.1), *(measured(0.2, change) for change in (0.0, 0.1, 0.2)))
+    assert (near.state, far.state) == ("worse", "no change found")

@@ -122,16 +122,20 @@ def test_the_table_has_each_way_once(exact):
 
 
 def test_headlines_compare_both_ways_on_one_page(exact):
-    given, one, ten = exact.headlines[:3]
-    assert given.startswith(
-        "given (as given) against the base prompt of given, whose margin (top 10) is +0.300: after"
+    given, one, ten = [line for line in exact.headlines if "gender stereotypes: after" in line]
+    assert given.startswith("given against the base prompt of given, gender stereotypes: after")
+    assert f"after '{SYNTACTIC}' better (+0.300 before and 0.000 after; distance from even-handed −0.300" in given
+    assert f"after '{SEMANTIC}' better (+0.300 before and +0.200 after; distance from even-handed −0.100" in given
+    assert f"after '{OTHER_KINDS[0]}' worse (+0.300 before and +0.350 after" in given
+    assert one.startswith("one against the base prompt of given")
+    # from +0.300 to −0.050: turned round, and nearer
+    assert f"after '{SYNTACTIC}' better (+0.300 before and −0.050 after; distance from even-handed −0.250" in ten
+    trained = {(each.after, each.measure.split()[0]): each for each in exact.changes if each.before == "given"}
+    assert (trained["ten", "stereotype"].state, trained["ten", "stereotype"].change) == (
+        "better",
+        pytest.approx(-0.15),
     )
-    assert f"after '{SYNTACTIC}' reduced by 0.300 (95 % interval" in given
-    assert f"after '{SEMANTIC}' reduced by 0.100 (95 % interval" in given
-    assert f"after '{OTHER_KINDS[0]}' increased by 0.050" in given
-    assert "one (embedding on occupation, λ = 1)" in one
-    assert "at the base prompt reduced by 0.150" in ten
-    assert f"after '{SYNTACTIC}' turned round, by −0.350" in ten
+    assert exact.headlines[0].startswith("one (embedding on occupation, λ = 1) follows (or turns round)")
     for line in exact.headlines:
         assert not {"debiased", "unbiased", "fair"} & set(line.replace(",", " ").split())
 
@@ -189,8 +193,9 @@ def test_the_same_answers_are_no_measurable_change():
     found, _ = audit((GIVEN, same), (checkpoint("after", "0", method="control"), same))
     row = row_of(found, model="after", prompt=BASE, measure="change")
     assert (row.estimate, row.low, row.high, row.p) == (0.0, 0.0, 0.0, 1.0)
-    assert "control on occupation, λ = 0" in found.headlines[1]
-    assert "at the base prompt no measurable change (0.000" in found.headlines[1]
+    assert "control on occupation, λ = 0" in found.headlines[0]
+    assert "shows no change from given" in found.headlines[0]
+    assert found.changes[0].state == "no change found"
 
 
 def test_a_checkpoint_without_its_base_is_compared_with_itself():

@@ -93,7 +93,7 @@ def test_verdicts_say_what_was_planted(found):
     assert [each.state for each in found.verdicts] == [LEAN, NONE_FOUND, LEAN]
     stereotype, _, unrelated = found.verdicts
     assert stereotype.low < 0.2 < stereotype.high
-    assert stereotype.sentence == "fake expects the gender that is usual in an occupation more than the other one."
+    assert stereotype.sentence == ("fake expects women more in female-dominated than in male-dominated work.")
     assert unrelated.rows[0].labels["measure"] == "gap"  # the margin stays, the gap does not
     assert unrelated.low < 0.1 < unrelated.high
     assert "is not robust: it expects women more after a sentence that has nothing to do" in unrelated.sentence
@@ -182,7 +182,7 @@ def test_a_lean_below_the_top_k_is_the_headline():
     assert stereotype.state == LEAN
     assert stereotype.rows[0].labels["counted"] == "whole list"
     assert (stereotype.estimate, stereotype.low, stereotype.high) == (lean.estimate, lean.low, lean.high)
-    assert "of what gendered words hold goes to the usual gender" in stereotype.size
+    assert "for the usual gender" in stereotype.size
     assert "normalised lean (whole list) is +0.3" in found.headlines[0]
     assert any("at the base prompt the top 3 words hold little" in notice.text for notice in found.notices)
     # knowledge that names a gender gives it .9 of what they hold: from .3 to .8

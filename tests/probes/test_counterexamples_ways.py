@@ -1,13 +1,12 @@
 """Every way to ask: a blank that a causal model rescores, and one word from a chat model, drawn or computed."""
 
-import dataclasses
 import math
 
 import numpy as np
 import polars as pl
 import pytest
 from fake_gender import sign
-from fake_records import MemoryRecords, fake_model, plan_for
+from fake_records import MemoryRecords, columns, fake_model, plan_for
 
 from clinometer.errors import ModelError
 from clinometer.probes.counterexamples import PROBE, measures
@@ -64,11 +63,7 @@ def records_of(plan, answer):
         rows = []
         for index, item in enumerate(PROBE.questions(stage, plan, records)):
             tags = {f"tag_{key}": value for key, value in item.tags.items()}
-            got = {
-                f"got_{key}": list(value) if isinstance(value, tuple) else value
-                for key, value in dataclasses.asdict(answer(item)).items()
-            }
-            rows.append({"index": index, **tags, **got})
+            rows.append({"index": index, **tags, **columns("got", answer(item))})
         assert len(rows) == stage.size
         records.tables[plan.model.name, stage.name] = pl.DataFrame(rows, infer_schema_length=None)
     return records

@@ -370,6 +370,10 @@ def test_reservations_are_said(tmp_path):
     assert "temperature 0.7" in texts["info"]
     assert "Perplexity was not measured" in texts["info"]
     assert "these templates alone" in texts["info"]
+    assert "paper's WMT-19" not in texts["info"]  # which prints nothing about names
+    jobs = replace(plan, options=replace(plan.options, attributes=("occupation",)))
+    told = [notice.text for notice in concluded(jobs, generator()).notices]
+    assert any("WMT-19 baseline has an I.F. of 0.333 between designer and accountant" in text for text in told)
 
 
 def write_ratings(path, ratings):

@@ -134,14 +134,12 @@ def test_the_detectable_effect_counts_the_whole_family(two):
         assert verdict.detectable == expected > detectable_excess(each, name, interval, tests=1)
 
 
-def test_the_size_is_beside_what_the_paper_prints():
+def test_the_size_is_a_share_of_the_range_and_nothing_where_chance_gives_more():
     (verdict, _) = concluded(measured_of(asked_about("occupation")), individual=FOUND, group=NOT)
-    assert verdict.size == (
-        "10.0 % of the range of scores, beyond chance; by people's scores, the paper's WMT-19 baseline has 0.333 "
-        "between designer and accountant"
-    )
-    (other, _) = concluded(measured_of(asked_about("name")), individual=FOUND, group=NOT)
-    assert other.size == "10.0 % of the range of scores, beyond chance"
+    assert verdict.size == "10.0 % of the range of scores, beyond chance"
+    below = {**NOT, "estimate": -0.02}
+    (other, _) = concluded(measured_of(asked_about("name")), individual=below, group=below)
+    assert other.size == "no more than by chance"
 
 
 def test_another_attribute_changes_no_verdict():

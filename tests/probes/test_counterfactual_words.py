@@ -1,5 +1,6 @@
 """What is said of checkpoints: which of many did more than the control."""
 
+import dataclasses
 import math
 
 import pytest
@@ -8,11 +9,14 @@ from fake_mitigation import BASE, Writer, as_given, checkpoint, concluded
 
 from clinometer.metrics import fairness_epsilon
 from clinometer.probes.counterfactual.checkpoints import (
+    BEYOND,
     CheckpointResults,
     checkpoint_headlines,
     overview,
 )
+from clinometer.probes.counterfactual.measures import INDIVIDUAL
 from clinometer.probes.kit.before_after import Checkpoint
+from clinometer.probes.kit.verdicts import change_state, untold_change
 from clinometer.types import Finding
 
 LEAN = {"red": 0.9, "blue": 0.1}
@@ -82,25 +86,35 @@ TESTS = {
 }
 
 
+def changed(scorer, name, before, low, high, q):
+    """The verdict on the excess of I.F. by one scorer, by the rule of every comparison."""
+    row = Finding(labels={}, estimate=low, low=low, high=high, p=q, q=q)
+    nothing = untold_change(audit="counterfactual", before=before, after=name, reason="")
+    measure = f"{INDIVIDUAL} of colour by {scorer} ({BEYOND})"
+    return dataclasses.replace(nothing, measure=measure, state=change_state(row))
+
+
 def made(method, strength, *, attribute="colour", model="", **tests):
     """A checkpoint and what two scorers find, against the models that `tests` names: one letter of TESTS each."""
+    name = model or f"{method}-{strength}"
     return CheckpointResults(
         checkpoint=Checkpoint(
-            name=model or f"{method}-{strength}",
+            name=name,
             base_name="m",
             model=1,
             base=0,
             control=None,
+            control_name="the control",
             method=method,
             strength=strength,
             attribute=attribute,
         ),
         attribute="colour",
         comparisons=(),
-        tests=[
-            Finding(labels={"scorer": scorer, "against": against}, estimate=-0.1, low=low, high=high, q=q)
+        changes=[
+            changed(scorer, name, {"before": "m", "control": "the control"}[against], *TESTS[letter])
             for against, letters in tests.items()
-            for scorer, (low, high, q) in zip(("one", "two"), map(TESTS.get, letters), strict=True)
+            for scorer, letter in zip(("one", "two"), letters, strict=True)
         ],
         costs=(),
     )

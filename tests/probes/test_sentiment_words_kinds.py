@@ -24,6 +24,7 @@ from clinometer.probes.kit.refusals import ASPECT as REFUSING
 from clinometer.probes.sentiment_words import PROBE
 from clinometer.probes.sentiment_words.questions import fitted, left_of, templates_of
 from clinometer.probes.sentiment_words.verdicts import AFTER, APPENDED
+from clinometer.questions import items_of
 from clinometer.types import AnswerWord, Ask, Classify, NextWord
 
 KINDS = {
@@ -191,7 +192,7 @@ def test_every_stage_asks_in_the_models_way(files, way):
     }
     assert list(stages) == expected[way]
     for stage in stages.values():
-        items = list(PROBE.questions(stage, plan, records))
+        items = list(items_of(PROBE.questions(stage, plan, records)))
         kind = Ask if stage.name == "answers" else REQUESTS[way]
         assert {type(item.request) for item in items} == {kind}
         assert stage.size in (0, len(items))

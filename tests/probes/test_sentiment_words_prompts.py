@@ -16,6 +16,7 @@ from clinometer.probes.protocol import Stage
 from clinometer.probes.sentiment_words import PROBE, Options
 from clinometer.probes.sentiment_words.questions import candidates, choose_words
 from clinometer.probes.sentiment_words.words import general_notices
+from clinometer.questions import items_of
 from clinometer.spec import build
 from clinometer.types import Fill
 
@@ -40,9 +41,9 @@ def small(
     return plan_for(PROBE, **given)
 
 
-def items_of(plan, name, *, unknown=()):
+def asked_in(plan, name, *, unknown=()):
     records = ask_sentiment(PROBE, plan, FakeSentiment(unknown=unknown))
-    return list(PROBE.questions(Stage(name=name), plan, records))
+    return list(items_of(PROBE.questions(Stage(name=name), plan, records)))
 
 
 def test_the_three_stages_verbatim(tmp_path):
@@ -55,7 +56,7 @@ def test_the_three_stages_verbatim(tmp_path):
     assert words == {"wow", "yay", "ugh", "meh", "cup", "tea", "great", "terrible"}
     assert vocabulary.request == Fill(text="It was [MASK]", words=vocabulary.request.words)
 
-    association = items_of(plan, "association")
+    association = asked_in(plan, "association")
     assert len(association) == 20
     first = association[0]
     # shortest first, equal ones by name
@@ -68,7 +69,7 @@ def test_the_three_stages_verbatim(tmp_path):
     assert (first.request.text, first.request.normalise) == ("It was [MASK]", "vocabulary")
     assert set(first.request.words) == words
 
-    shift = items_of(plan, "shift")
+    shift = asked_in(plan, "shift")
     assert len(shift) == 2 * 2 * 20  # words × ks × reviews
     texts = {(item.tags["word"], item.tags["k"]): item.request.text for item in shift}
     assert texts == {
@@ -85,14 +86,14 @@ def test_the_three_stages_verbatim(tmp_path):
 def test_further_templates_and_label_words(tmp_path):
     templates, labels = ("It was [MASK]", "Just [MASK]!"), ("great/terrible", "good/bad")
     plan = small(tmp_path, templates=templates, labels=labels)
-    association, shift = items_of(plan, "association"), items_of(plan, "shift")
+    association, shift = asked_in(plan, "association"), asked_in(plan, "shift")
     assert [item.tags["template"] for item in association] == [templates[0]] * 20 + [templates[1]] * 20
     assert [stage.size for stage in PROBE.stages(plan)][1] == len(association)
     assert {"good", "bad"} < set(association[0].request.words)
     # other label words are asked about with the main ones, other templates only when wanted
     assert {item.request.words for item in shift} == {("great", "terrible", "good", "bad")}
     assert {item.tags["template"] for item in shift} == {templates[0]}
-    assert len(items_of(small(tmp_path, templates=templates, shift_templates=True), "shift")) == 2 * 80
+    assert len(asked_in(small(tmp_path, templates=templates, shift_templates=True), "shift")) == 2 * 80
 
 
 @pytest.mark.parametrize(("which", "words"), [("neutral", 2), ("all", 6), ("none", 0)])
@@ -111,7 +112,8 @@ def test_words_that_are_not_one_token_are_dropped_and_named(tmp_path):
     assert [each.word for each in words.dropped["neutral"]] == ["cup"]
     assert words.scorable == {"positive": 1, "negative": 2, "neutral": 1}
     # the shift test only appends a word, so it may have several tokens
-    assert {item.tags["word"] for item in PROBE.questions(Stage(name="shift"), plan, records)} == {"cup", "tea"}
+    shift = items_of(PROBE.questions(Stage(name="shift"), plan, records))
+    assert {item.tags["word"] for item in shift} == {"cup", "tea"}
 
 
 def test_a_list_of_all_words_goes_before_a_neutral_file_and_says_so(tmp_path):
@@ -151,7 +153,7 @@ def test_the_shift_test_uses_the_first_template_that_shows_sentiment(tmp_path, f
     plan = replace(plan, options=replace(plan.options, words_file=words))
     fakes = (FakeSentiment(sense=first, seed=3), FakeSentiment(sense=second, seed=3))
     records = ask_sentiment(PROBE, plan, lambda request: fakes[request.text.endswith(".")](request))
-    asked = PROBE.questions(Stage(name="shift"), plan, records)
+    asked = items_of(PROBE.questions(Stage(name="shift"), plan, records))
     assert {item.tags["template"] for item in asked} == {templates[main]}
 
 
@@ -167,9 +169,9 @@ def test_words_behind_the_last_that_is_used_are_not_called_dropped(tmp_path):
 
 def test_without_label_words_nothing_is_shifted(tmp_path):
     plan = small(tmp_path)
-    assert items_of(plan, "shift", unknown=("terrible",)) == []
+    assert asked_in(plan, "shift", unknown=("terrible",)) == []
     two = small(tmp_path, labels=("great/terrible", "good/bad"))
-    assert {item.request.words for item in items_of(two, "shift", unknown=("terrible",))} == {("good", "bad")}
+    assert {item.request.words for item in asked_in(two, "shift", unknown=("terrible",))} == {("good", "bad")}
 
 
 def test_built_in_lists_take_the_strongest_words_that_the_model_has(tmp_path):
@@ -204,7 +206,7 @@ def test_the_papers_size_is_asked_without_being_held(tmp_path):
         {"got_words": [list(item.request.words)], "got_logprobs": [[-1.0] * len(item.request.words)]}
     )
     assert sum(1 for _ in PROBE.questions(Stage(name="association"), plan, records)) == 4_000
-    asked = PROBE.questions(Stage(name="shift"), plan, records)
+    asked = items_of(PROBE.questions(Stage(name="shift"), plan, records))
     window = list(itertools.islice(asked, 16_384))  # what the engine plans together
     per_review = sum(item.tags["review"] == 0 for item in window)
     assert per_review == 1_200

@@ -25,8 +25,7 @@ from clinometer.probes.sentiment_words.measures import (
     draws_for,
     signs_by_rule,
 )
-from clinometer.probes.sentiment_words.verdicts import TUNED, table_2_notice, tuned_rows
-from clinometer.stats import detectable_change
+from clinometer.probes.sentiment_words.verdicts import table_2_notice
 from clinometer.types import Finding
 
 FILLED = SimpleNamespace(way=FILL)  # answers of a masked model
@@ -232,41 +231,26 @@ def test_q_of_the_two_questions_is_corrected_and_the_detectable_effect_too(files
     assert first.labels["detectable"] == pytest.approx(expected, rel=1e-3)
 
 
+def of_words(findings):
+    (change,) = [each for each in findings.changes if each.measure.startswith(module.AFTER)]
+    return change
+
+
 def test_what_fine_tuning_changes_is_said_by_direction_and_needs_both_models(files):
     leaning = {f"plain{number}": 3.0 for number in range(8)}
     more = concluded(files, FakeSentiment(), FakeSentiment(lean=leaning, seed=1), tuned=True)
-    (verdict,) = [each for each in more.verdicts if each.aspect == TUNED]
-    assert verdict.state == LEAN
-    assert verdict.sentence == "m1 takes more neutral words for positive or negative than before its fine-tuning."
-    assert verdict.detectable == pytest.approx(detectable_change(0, items=8))
-    fewer = concluded(files, FakeSentiment(lean=leaning, seed=1), FakeSentiment(), tuned=True)
-    (verdict,) = [each for each in fewer.verdicts if each.aspect == TUNED]
-    assert "takes fewer neutral words" in verdict.sentence
+    verdict = of_words(more)
+    assert (verdict.before, verdict.after, verdict.state) == ("m0", "m1", "worse")
+    assert verdict.sentence.startswith(
+        "m1 takes more neutral words for positive or negative after reviews than m0 (8"
+    )
+    assert any(line.startswith("m1 (tuned) takes more neutral words") for line in more.headlines)
+    fewer = of_words(concluded(files, FakeSentiment(lean=leaning, seed=1), FakeSentiment(), tuned=True))
+    assert (fewer.state, "takes fewer neutral words" in fewer.sentence) == ("better", True)
     # the checkpoint senses sentiment, the model before does not
     blind = concluded(files, FakeSentiment(sense=0.0), FakeSentiment(lean=leaning, seed=1), tuned=True)
-    (verdict,) = [each for each in blind.verdicts if each.aspect == TUNED]
-    assert verdict.state == CANNOT_TELL
+    assert of_words(blind).state == CANNOT_TELL
     assert {row.labels["interpretable"] for row in rows_of(blind, "tuning")} == {"no"}
-    assert {row.labels["interpretable"] for row in rows_of(blind, "leans", aspect=TUNED)} == {"no"}
-
-
-def test_the_detectable_change_counts_what_is_exchanged_and_the_checkpoints(monkeypatch):
-    labels = {"test": "association", "m_or_k": "m = 1", "rule": PAPER_AND_Q}
-    rows = []
-    for tuned, after, kept in (("a", 6, 4), ("b", 9, 4)):
-        for sign in ("either", "positive", "negative"):
-            own = {"model": "base", "tuned": tuned, "sign": sign, "before": 6, "after": after, "kept": kept}
-            rows.append(Finding(labels=labels | own, estimate=0.0, low=-0.1, high=0.1, p=0.04, n=100))
-    monkeypatch.setattr(module, "with_one_template", lambda first, second: (first, second))
-    options = plan_for(PROBE).options
-    models = {
-        name: SimpleNamespace(model=name, main_template="t", options=options, answers=FILLED)
-        for name in ("base", "a", "b")
-    }
-    found = tuned_rows(rows, models)
-    # two lost and two gained; two lost and five gained: two of them exchanged, three a change
-    assert [row.labels["detectable"] for row in found] == [detectable_change(4, items=100, tests=2)] * 2
-    assert [row.q for row in found] == pytest.approx([0.04, 0.04])
 
 
 def test_a_model_that_does_not_pass_the_gate_has_no_part_in_what_models_share(files):

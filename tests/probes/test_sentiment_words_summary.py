@@ -11,7 +11,7 @@ from fake_sentiment import FakeSentiment, ask_sentiment, row_of, rows_of, write_
 from clinometer.probes.kit import CANNOT_TELL, NONE_FOUND
 from clinometer.probes.sentiment_words import PROBE
 from clinometer.probes.sentiment_words.measures import PAPER, PAPER_AND_Q
-from clinometer.probes.sentiment_words.verdicts import AFTER, TUNED
+from clinometer.probes.sentiment_words.verdicts import AFTER
 from clinometer.types import WordAnswer
 
 POSITIVE_LEANS = [f"plain{i}" for i in range(6)]
@@ -192,9 +192,20 @@ def test_counts_chance_and_headlines(planted):
     assert chance.n == 199
     assert [verdict.state for verdict in planted.verdicts] == ["lean", "lean"]
     assert planted.headlines[0].startswith(f"fake expects {called(planted, AFTER)} of 60 neutral words more after")
-    assert planted.headlines[1].startswith("fake changes its view of reviews when neutral words are appended (")
-    assert "RoBERTa-base (its Table 1)" in planted.headlines[0]
+    assert planted.headlines[1].startswith("fake judges reviews differently after ")
     assert not [notice for notice in planted.notices if notice.level == "warning"]
+
+
+def test_the_size_is_by_the_rule_whose_shares_the_paper_prints(files):
+    """Of 8 + 8 reviews chance gives effects beyond m = 1, which q does not believe and the paper's rule does."""
+    found = summary(plan_of(files, reviews_per_class=8, shift_words="none", draws=199), FakeSentiment())
+    where = {"test": "association", "m_or_k": "m = 1", "sign": "either", "reviews": "as labelled"}
+    shares = [row_of(found, "biased_words", rule=rule, **where).estimate for rule in (PAPER, PAPER_AND_Q)]
+    assert shares[0] > shares[1]
+    # its Table 1, RoBERTa-base at m = 1: .25 % + 3.75 %
+    assert found.verdicts[0].size == (
+        f"{100 * shares[0]:.1f} % of the words by the paper's own rule, in its RoBERTa-base 4.0 %"
+    )
 
 
 def test_positive_and_negative_words_verify_the_test(planted):
@@ -421,11 +432,15 @@ def test_growth_from_a_model_to_the_checkpoint_tuned_from_it(two_models):
     assert (figure.name, figure.table) == ("tuning", "tuning")
     used = {figure.y, figure.color, figure.column, *figure.menus, *figure.filters}
     assert used <= set(negative.labels)
-    (verdict,) = [each for each in two_models.verdicts if each.aspect == TUNED]
-    row = row_of(two_models, "leans", aspect=TUNED)
-    assert (verdict.model, verdict.state, row.labels["before"]) == ("after", NONE_FOUND, "before")
-    assert (row.labels["positive"], row.labels["negative"], row.labels["of"]) == (1, 2, 60)
-    assert "as before its fine-tuning" in verdict.sentence
+    (verdict,) = [each for each in two_models.changes if each.measure.startswith(AFTER)]
+    assert (verdict.before, verdict.after, verdict.state) == ("before", "after", "no change found")
+    assert (verdict.lean_before, verdict.lean_after, verdict.n) == (
+        pytest.approx(1 / 60),
+        pytest.approx(3 / 60),
+        60,
+    )
+    assert verdict.trainings == (pytest.approx(3 / 60),)
+    assert "one training, so the interval leaves out what another seed would change" in two_models.headlines[0]
     # one gained, none lost: a = 2/62, b = 1/62, d = 1/62; √((3/62 − 1/62²)/62) = .02786, · 1.95996 = .0546
     assert (negative.low, negative.high) == pytest.approx((1 / 62 - 0.0546, 1 / 62 + 0.0546), abs=1e-4)
 

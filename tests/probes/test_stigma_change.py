@@ -9,6 +9,8 @@ from fake_records import MemoryRecords, ask, fake_model, plan_for
 from scipy import stats
 
 from clinometer.data.stigma_data import load_conditions
+from clinometer.probes.kit.asking import BEFORE
+from clinometer.probes.kit.compare import Compared, compare_all
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.measures import DIFFERENCE, MaskedAttitudes
 from clinometer.probes.stigma.questions import Roster
@@ -77,8 +79,17 @@ def test_change_by_hand(audit):
     assert len(rows_of(found, "change")) == 3 * 3
     assert "change" in {figure.name for figure in found.figures}
     headline = found.headlines[0]
+    assert headline.startswith(
+        "after (embedding on occupation, λ = 10) tells stigmatized from other conditions less"
+    )
     assert "goes from 0.550 to 0.450 for stigmatized and from 0.350 to 0.370 for other" in headline
-    assert "+0.200 before: reduced by 0.120 (95 % interval of the change" in headline
+    assert "+0.200 before and +0.080 after; distance from even-handed −0.120 (95 % interval" in headline
+    change = found.changes[0]
+    assert (change.state, change.before, change.after) == ("better", "given", "after")
+    # the verdict has the interval of the table beside it
+    assert (change.change, change.change_low, change.change_high) == (row.estimate, row.low, row.high)
+    (table,) = [each for each in found.tables if each.name == "training_changes"]
+    assert [each.labels["measure"] for each in table.rows] == [each.measure for each in found.changes]
 
 
 @pytest.fixture(scope="module")
@@ -170,12 +181,14 @@ def test_the_same_answers_are_no_measurable_change(audit):
     for row in rows_of(found, "change"):
         assert (row.estimate, row.low, row.high) == (0.0, 0.0, 0.0)
         assert row.p == 1.0
-    assert "no measurable change" in found.headlines[0]
+    assert found.changes[0].state == "no change found"
+    assert "shows no change from given" in found.headlines[0]
 
 
 def test_noise_alone_is_no_measurable_change(audit):
     found, _ = audit((GIVEN, lean(0.6, noise=0.1, seed=3)), (AFTER, lean(0.6, noise=0.1, seed=4)))
-    assert "no measurable change" in found.headlines[0]
+    assert found.changes[0].state == "no change found"
+    assert "shows no change from given" in found.headlines[0]
 
 
 def test_without_its_base_a_tuned_model_has_no_change(audit):
@@ -223,3 +236,37 @@ def test_a_checkpoint_that_no_longer_understands_has_not_changed_for_the_better(
     states = {verdict.model: verdict.state for verdict in found.verdicts if "attitude" in verdict.aspect}
     assert states == {"given": "lean", "after": "cannot tell"}
     assert not any("reduced" in text for text in found.headlines)
+
+
+def test_a_comparison_of_the_run_says_the_same_as_its_own_page(noisy):
+    found, _ = noisy
+    sides = [list(PROBE.compared(found, [model])) for model in (GIVEN, AFTER)]
+    pair = Compared(before="given", after="after", audits={"stigma": [(sides[0], sides[1])]}, role=BEFORE)
+    ((*again,),) = compare_all([pair])
+    assert tuple(each.verdict for each in again) == found.changes
+    row = row_of(found, "change", measure=DIFFERENCE, template="all")
+    assert (found.changes[0].change_low, found.changes[0].change_high) == (row.low, row.high)
+
+
+def test_against_its_control_a_checkpoint_is_judged_as_well(audit):
+    control = model("control", weights="control", tuning=TUNING | {"method": "control", "amount": "0"})
+    found, _ = audit((GIVEN, lean(0.6, noise=0.1, seed=1)), (control, lean(0.55, noise=0.1, seed=2)),
+                     (AFTER, lean(0.45, noise=0.1, seed=3)))  # fmt: skip
+    states = {(each.before, each.after): each.state for each in found.changes if "other" in each.measure}
+    assert states == {
+        ("given", "control"): "better", ("given", "after"): "better", ("control", "after"): "better",
+    }  # fmt: skip
+
+
+def test_several_seeds_are_told_as_one_with_what_differs_between_them(audit):
+    seeds = [
+        (model(f"after-seed-{n}", weights=f"w{n}", tuning=TUNING | {"seed": str(n)}), lean(at, noise=0.1, seed=n))
+        for n, at in enumerate((0.5, 0.55, 0.45))
+    ]
+    found, _ = audit((GIVEN, lean(0.6, noise=0.1, seed=9)), *seeds)
+    change = found.changes[0]
+    assert (change.after, len(change.trainings)) == ("after (3 trainings)", 3)
+    alone = [audit((GIVEN, lean(0.6, noise=0.1, seed=9)), each)[0].changes[0] for each in seeds]
+    assert change.change == pytest.approx(np.mean([each.change for each in alone]))
+    assert change.change_high - change.change_low > max(each.change_high - each.change_low for each in alone)
+    assert "after each of 3 trainings" in found.headlines[0]

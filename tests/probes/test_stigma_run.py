@@ -76,6 +76,7 @@ def test_a_real_chat_model_answers_the_scale(tmp_path, conditions):
     options = {
         "conditions_file": conditions,
         "distances": ["neighbour"],
+        "one_word": False,  # what it answers in one word is tested in tests/models/test_first_words.py
         "chat_conditions": 1,
         "answers": 1,
         "draws": 199,

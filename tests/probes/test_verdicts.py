@@ -5,9 +5,11 @@ import math
 
 import pytest
 
-from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, Said, conclude, state_of
+from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, Said, certainty, conclude, state_of
+from clinometer.probes.kit.verdicts import untold_change
 from clinometer.stats import detectable_from_interval
 from clinometer.store import RunFolder, compare_findings
+from clinometer.store.findings import findings_digest
 from clinometer.types import Finding, Findings, FindingTable
 
 ROW = Finding(labels={"model": "m", "k": 3}, estimate=0.2, low=0.1, high=0.3, p=0.001, q=0.01, n=12)
@@ -44,7 +46,7 @@ def test_every_clause_decides(change, state):
 def test_the_sentence_follows_the_state():
     assert verdict().sentence == "m leans up."
     assert verdict(dataclasses.replace(ROW, estimate=-0.2, low=-0.3, high=-0.1)).sentence == "m leans down."
-    assert verdict(dataclasses.replace(ROW, q=0.5)).sentence == "m shows no lean."
+    assert verdict(dataclasses.replace(ROW, low=-0.1, q=0.5)).sentence == "m shows no lean."
     unable = verdict(gate="rated words hold 0.00 of the probability", size="a tenth of the range")
     assert unable.sentence == "m cannot be judged: rated words hold 0.00 of the probability."
     assert (unable.reason, unable.size) == ("rated words hold 0.00 of the probability", "")
@@ -102,3 +104,33 @@ def test_verdicts_survive_the_disk_and_are_compared(tmp_path):
     assert other.numbers == ("the verdict on m, x: state 'lean' is stored, 'none found' follows",)
     reworded = compare_findings(read, findings(dataclasses.replace(verdict(), sentence="else"), unable))
     assert (reworded.numbers, reworded.wording) == ((), ("verdicts",))
+
+
+def test_what_training_changed_survives_the_disk_and_is_compared(tmp_path):
+    run = RunFolder.create(tmp_path / "run", spec="", provenance={}, models=[])
+    change = dataclasses.replace(
+        untold_change(audit="a", before="m", after="t", reason="why"), trainings=(0.1, 0.2), p=0.5
+    )
+    given = dataclasses.replace(findings(verdict()), changes=(change,))
+    run.write_findings(given)
+    (read,) = run.read_findings()
+    assert repr(read.changes) == repr((change,))  # with its NaN
+    assert findings_digest([read]) != findings_digest([findings(verdict())])
+    assert compare_findings(read, given).numbers == ()
+    other = dataclasses.replace(given, changes=(dataclasses.replace(change, state="worse", sentence="else"),))
+    differing = compare_findings(read, other)
+    assert differing.numbers == (
+        "the verdict on t, m, every measure: state 'cannot tell' is stored, 'worse' follows",
+    )
+    assert differing.wording == ("changes",)
+
+
+@pytest.mark.parametrize(("low", "q", "told"), [(0.1, 0.107, True), (-0.1, 0.107, False), (0.1, 0.01, False)])
+def test_an_interval_without_0_beside_nothing_found_is_explained(low, q, told):
+    row = Finding(labels={}, estimate=0.2, low=low, high=0.3, p=0.01, q=q)
+    said = verdict(row)
+    assert said.sentence.endswith(", once all tests are counted.") == told
+    assert ("interval of this one test" in certainty(row)) == told
+    assert ("q over all tests = 0.107" in certainty(row)) == told
+    below = verdict(dataclasses.replace(row, estimate=-0.2, low=-0.3, high=-low))
+    assert below.sentence.endswith(", once all tests are counted.") == told

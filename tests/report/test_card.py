@@ -81,9 +81,15 @@ def test_results_come_back_from_the_metadata_as_they_went_in():
         "q": 0.002,
         "detectable": 0.17,
         "run": "e3b0c44298fc1c14",
+        "model": "org/mine",
     }
     assert (unknown.metric_value, unknown.metric_name) == ("cannot tell", "groups (blank)")
-    assert unknown.metric_args == {"state": "cannot tell", "n": 122, "run": "e3b0c44298fc1c14"}
+    assert unknown.metric_args == {
+        "state": "cannot tell",
+        "n": 122,
+        "run": "e3b0c44298fc1c14",
+        "model": "org/mine",
+    }
 
 
 def test_a_number_that_nothing_follows_from_is_not_given():
@@ -165,6 +171,34 @@ def test_writing_again_replaces_our_section_and_our_results_only():
         ("glue", 0.9),
         ("clinometer/stigma", 0.5),
     ]
+
+
+RENAMED = model_info("org/renamed", kind="masked")
+AFTER = source(replace(VERDICT, model="org/renamed"), models=(RENAMED,))
+
+
+def name_in(readme):
+    return ModelCard(readme).data.model_name
+
+
+def test_a_name_that_we_wrote_follows_the_model_and_one_that_somebody_chose_stays():
+    once = written_into("# Mine\n", BOTH, MODEL)
+    assert (name_in(once), name_in(written_into(once, AFTER, RENAMED))) == ("mine", "renamed")
+    # results of others do not make our name theirs
+    assert name_in(written_into(written_into(README, BOTH, MODEL), AFTER, RENAMED)) == "renamed"
+    # nobody but the author of a README writes such a name
+    assert name_in(written_into(README.replace("- name: mine", "- name: My model"), AFTER, RENAMED)) == "My model"
+    chosen = once.replace("- name: mine", "- name: My model")
+    assert name_in(written_into(chosen, AFTER, RENAMED)) == "My model"
+    said = once.replace("model-index:", "model_name: said\nmodel-index:")
+    assert name_in(written_into(said, AFTER, RENAMED)) == "said"
+
+
+def test_a_name_that_an_earlier_release_wrote_is_ours():
+    once = written_into("# Mine\n", BOTH, MODEL)
+    earlier = "".join(line for line in once.splitlines(keepends=True) if "model: org/mine" not in line)
+    assert earlier != once
+    assert name_in(written_into(earlier, AFTER, RENAMED)) == "renamed"
 
 
 @pytest.mark.parametrize("before", ["", "# Mine\n", "# Mine", "---\n---\n# Mine\n", BOM])

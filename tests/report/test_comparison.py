@@ -42,7 +42,7 @@ def test_the_worst_speaks_first_for_an_audit(two):
     assert cell.state == "worse"
     assert [other.verdict.state for other in cell.others] == ["no change found"]
     assert cell.first.interval.low > cell.first.interval.zero
-    assert cell.first.numbers.endswith("; 60 conditions of both")
+    assert "; 60 conditions of both; detectable from 0.0" in cell.first.numbers
 
 
 def test_first_sentences_are_short_and_plain(two):
@@ -156,6 +156,30 @@ def test_each_of_several_pairs_is_named(browser, tmp_path):
     page = clinometer.compare(*three).write_page(tmp_path / "page.html")
     resize(browser, 1400)
     browser.get(page.as_uri())
-    named = [each.text for each in browser.find_elements("css selector", ".grid-model")]
-    assert len(named) == 2
-    assert all(f"model 0 → model {i + 1}" in each for i, each in enumerate(named))
+    named = [each.text for each in browser.find_elements("css selector", ".grid-of")]
+    assert named == ["model 0 → model 1", "model 0 → model 2"]
+
+
+@pytest.mark.browser
+def test_on_a_phone_the_names_of_many_models_break_at_their_marks_alone(browser, tmp_path):
+    names = ("builtin:opinion-words", "organisation/a-rather-long-name-of-a-model-7b", "meta-llama/Llama-3.2-1B")
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    runs = [stigma_run(folder / f"r{i}", f"{name}-{i}", seed=i) for i, name in enumerate(names * 2)]
+    page = clinometer.compare(*runs).write_page(tmp_path / "page.html")
+    resize(browser, 390)
+    browser.get(page.as_uri())
+    torn = browser.execute_script(
+        "const torn = []; for (const cell of document.querySelectorAll('.standings th')) {"
+        "  const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);"
+        "  while (walker.nextNode()) for (const found of walker.currentNode.data.matchAll(/\\S+/g)) {"
+        "    const range = document.createRange(); range.setStart(walker.currentNode, found.index);"
+        "    range.setEnd(walker.currentNode, found.index + found[0].length);"
+        "    if (new Set([...range.getClientRects()].map(each => each.top)).size > 1) torn.push(found[0]);"
+        "  } } return torn"
+    )
+    assert torn == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    shown = [each.text for each in browser.find_elements("css selector", ".standings tbody th")]
+    assert {each.replace("\n", "") for each in shown} == {f"{name}-{i}" for i, name in enumerate(names * 2)}
+    resize(browser, 1400)

@@ -83,6 +83,20 @@ def test_at_most_eight_figures_are_open():
         assert all(each >= 1 for each, number in zip(shown, numbers, strict=True) if number)
 
 
+def test_a_figure_without_anything_to_draw_is_not_among_the_open_ones():
+    rows = (Finding(labels={"word": "w"}, estimate=0.0, n=1),)
+    drawn = Figure(name="f", title="F", caption="", table="t", mark="bars", x="word", y="estimate")
+    figures = (replace(drawn, name="s", title="S", sure=True), *(replace(drawn, title=f"F{i}") for i in range(3)))
+    found = Findings(
+        probe="p", tables=(FindingTable(name="t", title="T", caption="", rows=rows),), figures=figures
+    )
+    html = render(page(findings=(found,), evidence={}, files={}))
+    opened, folded = html.split('class="more-figures"')
+    assert [f"<bdi>F{i}</bdi></h3>" in opened for i in range(3)] == [True] * 3
+    assert "<bdi>S</bdi></h3>" in folded
+    assert "the table has no row with an interval" in folded
+
+
 def test_a_panel_that_would_be_empty_is_not_drawn():
     rows = table(
         row(1, word="a", model="x", scorer="own"),

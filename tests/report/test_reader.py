@@ -133,6 +133,33 @@ def test_the_table_of_a_verdict_is_printed_with_its_row_first(browser, tmp_path)
     assert not browser.find_elements("css selector", ".table-block[open]")  # folded again on the screen
 
 
+def test_a_row_without_some_number_is_found_and_printed_like_any_other(browser, tmp_path):
+    """A label of the row that a verdict rests on may not have been computed, and JSON has no word for that."""
+    whole = whole_page()
+    (found,) = whole.findings
+    rows = tuple(
+        replace(row, labels={**row.labels, "detectable": float("nan") if i % 2 else 1.0})
+        for i, row in enumerate(found.tables[0].rows)
+    )
+    reference = replace(found.verdicts[0].rows[0], labels=rows[-1].labels)
+    told = replace(
+        found,
+        tables=(replace(found.tables[0], rows=rows),),
+        verdicts=(replace(found.verdicts[0], rows=(reference,)),),
+    )
+    load(browser, tmp_path, replace(whole, findings=(told,)))
+    reveal(browser, unfold=False)
+    browser.execute_script(
+        "window.addEventListener('beforeprint', () => {"
+        " window.__printed = document.querySelector('tr.pointed-at')?.textContent; });"
+    )
+    browser.execute_cdp_cmd("Page.printToPDF", {})
+    assert browser.execute_script("return window.__printed").startswith("secondtwob–")
+    browser.execute_script("arguments[0].click()", browser.find_element("css selector", "a.evidence"))
+    wait_for(browser, "return document.querySelector('tr.pointed-at') !== null")
+    assert console(browser) == []
+
+
 def test_before_the_reader_agrees_paper_shows_the_grid_alone(browser, tmp_path):
     load(browser, tmp_path, whole_page())
     browser.execute_cdp_cmd("Page.printToPDF", {})
@@ -238,11 +265,12 @@ def test_names_can_be_told_apart_on_a_phone(browser, tmp_path, groups):
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
 
 
-def test_the_grid_on_a_phone_names_the_model_of_each_cell(browser, tmp_path):
+def test_the_grid_on_a_phone_names_model_and_audit_of_each_cell(browser, tmp_path):
     load(browser, tmp_path, whole_page(), width=390)
-    cell = browser.find_element("css selector", ".grid-cell.lean")
-    assert "builtin:causal" in cell.text
+    row = browser.find_element("css selector", ".grid-row:has(.grid-cell.lean)")
+    assert row.text.startswith("builtin:causal\nA small audit\nlean\n0.300")
     assert not browser.find_element("css selector", ".grid-head").is_displayed()
+    assert "not asked" in browser.find_element("css selector", ".grid").text
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
 
 
@@ -282,3 +310,21 @@ def test_where_chance_is_not_known_a_heat_map_shows_the_distance(browser, tmp_pa
     reveal(browser)
     assert len(set(browser.execute_script(FILLS))) == 3
     assert console(browser) == []
+
+
+def test_what_has_no_interval_is_not_drawn_where_a_figure_wants_one(browser, tmp_path):
+    """A classifier that was asked too little has no point at 0 that looks like an even hand."""
+    rows = [
+        Finding(labels={"word": "known"}, estimate=0.2, low=0.1, high=0.3, n=9),
+        Finding(labels={"word": "unknown"}, estimate=0.0, n=9),
+    ]
+    figure = {"mark": "intervals", "x": "estimate", "y": "word", "reference": 0.0}
+    points = "return document.querySelectorAll('.chart .mark-symbol.role-mark path').length"
+    for sure in (True, False):
+        load(browser, tmp_path, drawn_page(rows, **figure, sure=sure))
+        reveal(browser)
+        assert browser.execute_script(points) == (1 if sure else 2)
+        told = browser.find_element("css selector", ".plot").get_attribute("aria-label")
+        assert ("unknown" in told) is not sure
+        caption = browser.find_element("css selector", "figcaption").text
+        assert ("1 row without an interval not drawn." in caption) is sure

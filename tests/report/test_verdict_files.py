@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from clinometer.probes.kit.verdicts import untold_change
 from clinometer.report.verdict_files import MOST_ROWS, exit_code, verdicts_json, verdicts_markdown
 from tests.report.test_summary import LEAN, NONE, UNKNOWN
 
@@ -35,13 +36,16 @@ def test_the_exit_code_follows_from_the_verdicts(verdicts, code, allowed):
 
 
 def test_json_holds_every_field_and_null_for_what_was_not_computed():
-    read = json.loads(verdicts_json("mine", [LEAN, replace(UNKNOWN, estimate=math.nan)]))
+    change = untold_change(audit="stigma", before="a", after="b", reason="why")
+    read = json.loads(verdicts_json("mine", [LEAN, replace(UNKNOWN, estimate=math.nan)], [change]))
     assert read["format"] == 1
     assert read["run"] == "mine"
     first, second = read["verdicts"]
     assert (first["state"], first["estimate"], first["low"], first["q"]) == ("lean", 0.2, 0.1, 0.004)
     assert first["rows"] == [{"table": "difference", "labels": {"model": "one"}}]
     assert second["estimate"] is None
+    (third,) = read["changes"]
+    assert (third["after"], third["state"], third["estimate"]) == ("b", "cannot tell", None)
 
 
 def test_markdown_lists_leans_first_and_keeps_foreign_text_text():
@@ -61,3 +65,11 @@ def test_many_verdicts_still_fit_into_a_comment():
     text = verdicts_markdown("mine", [long] * 500)
     assert len(text) < 65_536
     assert f"{500 - MOST_ROWS} more verdicts" in text
+
+
+def test_what_is_not_a_lean_is_not_called_one():
+    moved = replace(LEAN, concerns="robustness")
+    lines = verdicts_markdown("mine", [moved, NONE]).splitlines()
+    assert lines[0] == "### Clinometer: 1 × none found"
+    states = [line.split(" | ")[0] for line in lines if line.startswith("| ")][1:]
+    assert states == ["| **not robust**", "| none found"]

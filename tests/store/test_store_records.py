@@ -6,6 +6,7 @@ import math
 import typing
 
 import hypothesis.strategies as st
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,9 @@ from store_samples import KEY, append, key_of, parts, rows
 
 from clinometer.errors import RecordsError, StoreError
 from clinometer.models.protocols import ANSWERS
-from clinometer.store import Row, RunFolder, StageKey, digest_of_tags, schema
+from clinometer.questions import Items, WordAnswers
+from clinometer.store import Row, RunFolder, StageKey, columns, compacting, digest_of_tags, schema
+from clinometer.store import writer as writer_module
 from clinometer.store.names import model_slug
 from clinometer.store.parts import PartReader
 from clinometer.store.schema import arrow_type
@@ -492,10 +495,10 @@ def test_probe_and_stage_must_be_file_names(run, name):
 
 
 def test_a_column_that_older_records_lack_reads_as_null(run, monkeypatch):
-    hints = schema._hints
+    hints = schema.hints_of
     assert "got_covered" in schema.later_columns().names
     with monkeypatch.context() as older:
-        older.setattr(schema, "_hints", lambda kind: {k: v for k, v in hints(kind).items() if k != "covered"})
+        older.setattr(columns, "hints_of", lambda kind: {k: v for k, v in hints(kind).items() if k != "covered"})
         with run.writer(KEY) as writer:
             writer.append(rows(0, 2))
     assert "got_covered" not in run.column_names(KEY)
@@ -508,3 +511,100 @@ def test_a_column_that_older_records_lack_reads_as_null(run, monkeypatch):
     assert batch["got_covered"].to_list() == [None, None, 0.25]
     with pytest.raises(RecordsError, match="no column 'got_cover'"):
         run.table(KEY, columns=["got_cover"])
+
+
+# -- columns
+
+
+def as_columns(written):
+    """The same rows as the engine hands them over: as columns, in two batches of one window."""
+    items = Items.of([row.item for row in written])
+    digests = columns.digests_of_tags(items.tags, len(items))
+    for places in (np.arange(len(written))[::2], np.arange(len(written))[1::2]):
+        yield columns.Recorded(
+            indices=np.array([written[at].index for at in places]),
+            keys=[written[at].key for at in places],
+            items=items.take(places),
+            digests=[digests[at] for at in places],
+            answers=WordAnswers(
+                ("a", "b"), np.array([written[at].answer.logprobs for at in places], np.float32).reshape(-1, 2)
+            ),
+        )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    texts=st.lists(TEXT, min_size=2, max_size=12),
+    contexts=st.lists(TEXT, min_size=1, max_size=2),
+    tags=st.lists(
+        st.one_of(
+            st.fixed_dictionaries({"n": st.integers(-(2**53), 2**53) | st.floats(), "t": TEXT}),
+            st.fixed_dictionaries({"n": st.integers(-(2**53), 2**53)}),
+            st.fixed_dictionaries({"t": TEXT, "dotted.name": st.booleans()}),
+        ),
+        min_size=2,
+        max_size=12,
+    ),
+    logprobs=st.lists(st.tuples(FLOAT32, FLOAT32), min_size=12, max_size=12),
+    shared=st.booleans(),
+    small=st.booleans(),
+)
+def test_columns_are_recorded_as_rows_are(texts, contexts, tags, logprobs, shared, small, tmp_path_factory):
+    run = RunFolder.create(tmp_path_factory.mktemp("columns") / "run", spec="", provenance={}, models=[])
+    texts = texts * 3 if shared else texts  # one object in many rows
+    written = [
+        Row(
+            at,
+            key_of(at),
+            Item(
+                request=Fill(text=text, context=contexts[at % len(contexts)], words=("a", "b")),
+                tags=tags[at % len(tags)],
+            ),
+            WordAnswer(words=("a", "b"), logprobs=logprobs[at % 12]),
+        )
+        for at, text in enumerate(texts)
+    ]
+    other = StageKey(probe="p", model="m", stage="columns")
+    with run.writer(KEY, flush_seconds=1e9) as writer:
+        for row in written:
+            writer.append([row])
+    with run.writer(other, flush_seconds=0 if small else 1e9) as writer:
+        for recorded in as_columns(written):
+            writer.append(recorded)
+    one, two = run.table(KEY), run.table(other)
+    assert two.select(one.columns).equals(one.cast(dict(two.schema)))
+    assert all(run.done(other).tagged(row.index, digest_of_tags(row.item.tags)) for row in written)
+    with run.lock():
+        compacting.compact(run._intact(other), stage=other, run=run.path, run_id=run.run_id)
+    assert RunFolder.open(run.path).table(other).select(two.columns).equals(two)
+
+
+def test_a_batch_of_columns_that_cannot_be_stored_is_left_out(run):
+    good = [Row(at, key_of(at), Item(request=Fill(text=f"{at}"), tags={"t": at}), ANSWER) for at in range(4)]
+    bad = [Row(at, key_of(at), Item(request=Fill(text="\ud800"), tags={"t": at}), ANSWER) for at in range(4, 6)]
+    with run.writer(KEY, flush_seconds=1e9) as writer:
+        for recorded in as_columns(good):
+            writer.append(recorded)
+        for recorded in as_columns(bad):
+            with pytest.raises(RecordsError, match="column ask_text has text that is not valid Unicode"):
+                writer.append(recorded)
+        with pytest.raises(RecordsError, match="an index is negative"):
+            writer.append(dataclasses.replace(recorded, indices=np.array([-1])))
+        with pytest.raises(RecordsError, match="column key cannot hold"):
+            writer.append(dataclasses.replace(next(as_columns(good)), keys=[b"short", b"x" * 16]))
+    assert run.table(KEY)["index"].to_list() == [0, 1, 2, 3]
+
+
+def test_what_long_texts_take_ends_a_part(run, monkeypatch):
+    """A part stays small for whoever reads it, though a text that many rows share is written once."""
+    monkeypatch.setattr(writer_module, "MAX_BYTES", 100_000)
+    item = Item(request=Fill(text="x", context="y" * 10_000), tags={})
+    with run.writer(KEY, flush_seconds=1e9) as writer:
+        for start in range(0, 40, 4):
+            written = [Row(at, key_of(at), item, ANSWER) for at in range(start, start + 4)]
+            for recorded in as_columns(written):
+                writer.append(recorded)
+    assert len(parts(run)) == 4  # of ten texts each
+
+
+ANSWER = WordAnswer(words=("a", "b"), logprobs=(-1.0, -2.0))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 
 from clinometer.data.reviews import Review
 from clinometer.engine.progress import Silent
@@ -58,6 +60,18 @@ def train_and_kill(work, *arguments, after=4):
         assert child.hear() == "step"
     child.kill()
     assert child.code == -signal.SIGKILL
+
+
+def launch(_tell, folder, words):
+    """Run the launcher of accelerate in a child process; what is printed goes to the files `out` and `errors`."""
+    os.chdir(folder)
+    for stream, name in ((1, "out"), (2, "errors")):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+    os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HF_HOME": str(folder / "home")}
+    sys.argv = words
+    from accelerate.commands.launch import main
+
+    main()
 
 
 def files_of(folder):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 import tomllib
 
 import pytest
@@ -22,8 +19,9 @@ from clinometer.train.processes import (
     process_count,
     process_place,
 )
+from tests.killing import Child
 from tests.train.mitigation_samples import material_of, write_planted
-from tests.train.samples import Listener, Stop
+from tests.train.samples import Listener, Stop, launch
 
 SETTINGS = {
     "control": MitigationSettings(method="control", strength=0.0, steps=4, batch=4, learning_rate=1e-3, window=64),
@@ -32,26 +30,23 @@ SETTINGS = {
 
 
 def launched(arguments, *, folder):
-    """Run `python -m clinometer` in two processes. Without a GPU, --multi_gpu gives processes on the CPU."""
+    """Run `python -m clinometer` in two processes; return the exit code of the launcher, and what all printed.
+
+    Without a GPU, --multi_gpu gives processes on the CPU. The launcher is forked where torch is loaded already.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"]
-    launcher += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
-    launcher += ["--main_process_port", str(port), "-m", "clinometer"]
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HF_HOME": str(folder / "home")}
-    return subprocess.run(
-        [*launcher, *map(str, arguments)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    words = ["accelerate-launch", "--multi_gpu", "--num_processes", "2"]
+    words += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    words += ["--main_process_port", str(port), "-m", "clinometer", *map(str, arguments)]
+    child = Child(launch, folder, words)
+    assert child.ends_within(120)
+    return child.code, (folder / "out").read_text(), (folder / "errors").read_text()
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.xdist_group("killed")  # they share what the launcher imports
 def test_two_processes_train_the_model_that_one_trains(tiny_folder, tmp_path):
     """One checkpoint from its beginning, the other from where one process left off."""
     model = tiny_folder("llama")  # without dropout, which draws other numbers in every process
@@ -77,14 +72,14 @@ def test_two_processes_train_the_model_that_one_trains(tiny_folder, tmp_path):
     arguments = ["mitigate", model, "--attribute-file", attribute, "--corpus", corpus, "--strength", "0", "10"]
     arguments += ["--steps", "4", "--batch", "4", "--learning-rate", "1e-3", "--window", "64", "--held-out", "20"]
     arguments += ["--no-audit", "--device", "cpu", "--out", out]
-    done = launched(arguments, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    code, printed, errors = launched(arguments, folder=tmp_path)
+    assert code == 0, errors
     # one process prints
-    assert [line for line in done.stdout.splitlines() if not line.startswith(" ")] == [
+    assert [line for line in printed.splitlines() if not line.startswith(" ")] == [
         str(out / f"{stem}-{name}") for name in SETTINGS
     ]
-    assert done.stderr.count("reading planted.txt") == 1
-    assert done.stderr.count(f"training {stem}-control: done") == 1
+    assert errors.count("reading planted.txt") == 1
+    assert errors.count(f"training {stem}-control: done") == 1
     for name, expected in alone.items():
         folder = out / f"{stem}-{name}"
         found, wanted = (load_file(place / "model.safetensors") for place in (folder, expected.folder))

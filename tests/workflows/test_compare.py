@@ -191,10 +191,16 @@ def test_runs_of_one_name_are_told_apart_without_whole_paths(tmp_path):
     assert clinometer.compare(places[0], places[0]).models == ("m [run, 1]", "m [run, 2]")
 
 
-def test_a_note_names_who_was_asked_and_who_was_not(tmp_path, runs):
+def test_an_audit_that_only_one_run_has_could_not_be_told(tmp_path, runs):
     other = stigma_run(tmp_path / "other", "m")
     found = stigma_findings("m", [0.3] * 60)
     asked = tuple(replace(each, audit="counterexamples") for each in found.verdicts)
     RunFolder.open(other).write_findings(replace(found, probe="counterexamples", verdicts=asked))
     (other / "findings" / "stigma").rename(tmp_path / "gone")
-    assert "stigma: m [quiet] was asked, m [other] was not." in clinometer.compare(runs[0], other).notes
+    compared = clinometer.compare(runs[0], other)
+    untold = {each.audit: each for each in compared.verdicts}
+    assert {each.state for each in untold.values()} == {"cannot tell"}
+    assert untold["stigma"].reason == "m [quiet] was asked, m [other] was not"
+    assert untold["counterexamples"].reason == "m [other] was asked, m [quiet] was not"
+    assert untold["stigma"].measure == "every measure"
+    assert compared["changes"].to_polars().height == 2

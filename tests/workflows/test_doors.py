@@ -57,6 +57,7 @@ def test_both_doors_ask_for_the_same_mitigation(requests, command):
             "--steps", 7, "--batch", 6, "--accumulate", 2, "--learning-rate", 1e-3,
             "--window", 64, "--lora", 4, "--dtype", "bfloat16", "--held-out", 20, "--max-articles", 300,
             "--labels-from", "builtin:opinion-words", "--labelled", 50, "--threshold", 0.5, "--seed", 3,
+            "--seeds", 3, 8,
             "--out", "o", "--profile", "quick", "--set", "counterfactual.samples=4", "--device", "cpu",
             "--scorer", "builtin:sentiment", "s", "--label-map", "s:A=negative,B=positive", "--encoder", "e",
         )  # fmt: skip
@@ -71,8 +72,12 @@ def test_both_doors_ask_for_the_same_mitigation(requests, command):
             settings=MitigationSettings(
                 steps=7, batch=6, accumulate=2, learning_rate=1e-3, window=64, lora=4, dtype="bfloat16", seed=3
             ),
-            labelling=LabellingSettings(scorer="builtin:opinion-words", sentences=50, threshold=0.5, seed=3),
-            corpus_settings=CorpusSettings(held_out=20, at_most=300),
+            seeds=[3, 8],
+            corpus_settings=CorpusSettings(
+                held_out=20,
+                at_most=300,
+                labelling=LabellingSettings(scorer="builtin:opinion-words", sentences=50, threshold=0.5, seed=3),
+            ),
             out="o",
             audit=CheckpointAudit(
                 profile="quick",
@@ -105,10 +110,11 @@ def test_both_doors_ask_for_the_same_tuning(requests, command):
 
 def test_both_doors_ask_for_the_same_shift(requests, command):
     with pytest.raises(Asked):
-        command("shift", "m", "--corpus", "a.txt", "b.txt", "--fraction", "0.5", "1", "--epochs", 2, "--out", "o")
+        command("shift", "m", "--corpus", "a.txt", "b.txt", "--fraction", "0.5", "1", "--epochs", 2, "--out", "o",
+                "--seeds", 2)  # fmt: skip
     with pytest.raises(Asked):
         clinometer.shift(
-            "m", corpus=["a.txt", "b.txt"], fractions=[0.5, 1], settings=MaskedSettings(epochs=2), out="o"
+            "m", corpus=["a.txt", "b.txt"], fractions=[0.5, 1], settings=MaskedSettings(epochs=2), out="o", seeds=2
         )
     with pytest.raises(Asked):
         command("shift", "m", "--corpus", "a.txt")

@@ -61,6 +61,15 @@ AcceptMissingOption = Annotated[
     bool, typer.Option("--accept-missing", help="answers:FILE: conclude without the answers that are not there.")
 ]
 SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
+SeedsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="How many trainings of each kind, or their seeds (13 21 42): what differs between them is in the "
+        "intervals.",
+        show_default="3; 1 with --profile quick or --no-audit",
+        metavar="N|SEED…",
+    ),
+]
 LearningRateOption = Annotated[float, typer.Option(help="Highest learning rate; it falls to 0.")]
 AuditOption = Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the model before and after.")]
 ProfileOption = Annotated[str, typer.Option(help="Size of the audit: quick, standard or paper.")]

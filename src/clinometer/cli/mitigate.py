@@ -79,6 +79,7 @@ def mitigate(
         ),
     ] = None,
     seed: arguments.SeedOption = 0,
+    seeds: arguments.SeedsOption = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-<attribute>-mitigated"),
@@ -95,6 +96,7 @@ def mitigate(
     """
     # heavy imports below: `clinometer --help` must not wait for them
     from clinometer.cli.tuned import checkpoint_audit, numbers, tune_and_print
+    from clinometer.cli.tuned import seeds as read_seeds
     from clinometer.train import CorpusSettings, LabellingSettings, MitigationSettings
     from clinometer.workflows import Execution
     from clinometer.workflows.mitigate import MitigateRequest, run_mitigation
@@ -116,8 +118,12 @@ def mitigate(
             dtype=dtype,
             seed=seed,
         ),
-        labelling=LabellingSettings(scorer=labels_from, sentences=labelled, threshold=threshold, seed=seed),
-        corpus_settings=CorpusSettings(held_out=held_out, at_most=max_articles),
+        seeds=read_seeds(seeds),
+        corpus_settings=CorpusSettings(
+            held_out=held_out,
+            at_most=max_articles,
+            labelling=LabellingSettings(scorer=labels_from, sentences=labelled, threshold=threshold, seed=seed),
+        ),
         out=out,
         audit=checkpoint_audit(
             profile=profile,

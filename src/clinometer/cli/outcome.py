@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from clinometer.errors import InputError, SpecError, nearest
+from clinometer.types import EVERY_MEASURE
 
 if TYPE_CHECKING:
     from clinometer.report.verdict_files import FailOn, Limits
@@ -100,7 +101,7 @@ def settle(run: Run, outcome: Outcome) -> None:
 
     verdicts, name = run.verdicts, run.path.name
     _check_names(outcome, ((each.audit, each.aspect) for each in verdicts))
-    _write(outcome.json, lambda: verdicts_json(name, verdicts))
+    _write(outcome.json, lambda: verdicts_json(name, verdicts, run.changes))
     _write(outcome.markdown, lambda: verdicts_markdown(name, verdicts))
     code = exit_code(
         verdicts,
@@ -131,7 +132,8 @@ def settle_comparison(compared: Comparison, outcome: Outcome) -> None:
     if outcome.fail_on == "lean":
         _check_names(outcome, ((each.audit, each.aspect) for each in leans))
     else:
-        _check_names(outcome, ((each.audit, each.measure) for each in compared.verdicts))
+        named = (each for each in compared.verdicts if each.measure != EVERY_MEASURE)
+        _check_names(outcome, ((each.audit, each.measure) for each in named))
     _write(outcome.json, lambda: changes_json(name, compared.verdicts, compared.leans, compared.notes))
     _write(outcome.markdown, lambda: changes_markdown(name, compared.verdicts, compared.notes))
     fail_on, allow = cast("FailOn", outcome.fail_on), outcome.allow_cannot_tell

@@ -34,6 +34,7 @@ def shift(
         int, typer.Option(help="Cut a corpus to this many articles before taking shares; 0: no limit.")
     ] = 0,
     seed: arguments.SeedOption = 0,
+    seeds: arguments.SeedsOption = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Where checkpoints and audit go.", show_default="tuned/<model>-shift"),
@@ -47,6 +48,7 @@ def shift(
     """Fine-tune a masked model on shares of corpora; audit how its stereotypes shift. The same command resumes."""
     # heavy imports below: `clinometer --help` must not wait for them
     from clinometer.cli.tuned import checkpoint_audit, numbers, tune_and_print
+    from clinometer.cli.tuned import seeds as read_seeds
     from clinometer.train import MaskedSettings
     from clinometer.workflows import Execution
     from clinometer.workflows.shift import ShiftRequest, run_shift
@@ -58,6 +60,7 @@ def shift(
         settings=MaskedSettings(
             at_most=max_articles, epochs=epochs, learning_rate=learning_rate, batch=batch, seed=seed
         ),
+        seeds=read_seeds(seeds),
         out=out,
         audit=checkpoint_audit(profile=profile, settings=set_) if audit else None,
         execution=Execution(device=device),

@@ -31,14 +31,8 @@ def tune(
         ),
     ] = None,
     shots: Annotated[int, typer.Option(help="Reviews per class to train on; as many choose the step.")] = 16,
-    seeds: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="One checkpoint for each: 13 21 42 87 100, or 13,21,42,87,100.",
-            show_default="42",
-            metavar="SEED…",
-        ),
-    ] = None,
+    seeds: arguments.SeedsOption = None,
+    seed: Annotated[int, typer.Option(help="The first seed.")] = 42,
     template: Annotated[
         str, typer.Option(help="The prompt, with one [MASK]; it begins with {review}.")
     ] = "{review} It was [MASK].",
@@ -71,6 +65,7 @@ def tune(
 
     # heavy imports below: `clinometer --help` must not wait for them
     from clinometer.cli.tuned import checkpoint_audit, tune_and_print
+    from clinometer.cli.tuned import seeds as read_seeds
     from clinometer.train import PromptSettings
     from clinometer.workflows import Execution
     from clinometer.workflows.tune import TuneRequest, run_tuning
@@ -78,7 +73,7 @@ def tune(
     request = TuneRequest(
         model=model,
         reviews=reviews,
-        seeds=_whole_numbers(seeds or ["42"]),
+        seeds=read_seeds(seeds),
         settings=PromptSettings(
             template=template if "{review}" in template else f"{{review}} {template}",
             positive=words[0],
@@ -89,20 +84,13 @@ def tune(
             score_every=max(1, min(100, steps // 10)),
             learning_rate=learning_rate,
             batch=batch,
+            seed=seed,
         ),
         out=out,
         audit=checkpoint_audit(profile=profile, settings=set_) if audit else None,
         execution=Execution(device=device),
     )
     tune_and_print(lambda progress: run_tuning(request, progress=progress), _print, quiet=quiet)
-
-
-def _whole_numbers(given: list[str]) -> tuple[int, ...]:
-    parts = arguments.comma_separated(given)
-    wrong = [part for part in parts if not part.isdecimal()]
-    if wrong or not parts:
-        raise InputError(f"--seeds {', '.join(wrong) or 'nothing'}: expected whole numbers, such as 13 21 42")
-    return tuple(dict.fromkeys(int(part) for part in parts))
 
 
 def _print(_: Tuned, checkpoint: Checkpoint) -> None:

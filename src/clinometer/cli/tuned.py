@@ -54,6 +54,19 @@ def numbers(flag: str, given: Sequence[str], *, such_as: str) -> tuple[float, ..
     return tuple(found)
 
 
+def seeds(given: Sequence[str] | None) -> int | tuple[int, ...] | None:
+    """Read how many trainings of each kind are wanted (one number), or their seeds (several)."""
+    if given is None:
+        return None
+    parts = comma_separated(given)
+    wrong = [part for part in parts if not part.isdecimal()]
+    if wrong or not parts:
+        raise InputError(
+            f"--seeds {', '.join(wrong) or 'nothing'}: expected whole numbers, such as 3, or 13 21 42"
+        )
+    return int(parts[0]) if len(parts) == 1 else tuple(dict.fromkeys(map(int, parts)))
+
+
 @contextlib.contextmanager
 def training(*, quiet: bool) -> Iterator[Progress]:
     """Show a training; on Ctrl-C say how to resume. Of several processes, the first one alone shows it."""

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from clinometer.data.files import package_folder, read_csv, read_text, write_whole
 from clinometer.errors import DataError, nearest
-from clinometer.limits import require_modest
+from clinometer.limits import require_reasonable_size
 
 Verdict = Literal["positive", "negative"]
 
@@ -184,7 +184,7 @@ def _parquet_records(file: Path) -> Iterator[Record]:
     if not file.is_file():
         raise DataError(f"no file '{file}'; give the path of a Parquet file")
     try:
-        require_modest(pq.read_metadata(file))
+        require_reasonable_size(pq.read_metadata(file))
         columns = list(pl.read_parquet_schema(file))
         _check_columns(f"'{file}'", columns)
         wanted = [column for column in columns if column in ("text", "label", "source")]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import bisect
 import sys
 from collections.abc import Sequence
+
+import numpy as np
 
 # How many requests are planned together. Memory use does not grow with what a probe asks, and identical requests
 # within a window are asked once. Windows are cut by position, so a resumed run plans the same batches.
@@ -41,19 +42,21 @@ def plan_batches(costs: Sequence[int], *, budget: int) -> list[list[int]]:
     >>> plan_batches([3, 8, 3, 4], budget=9)
     [[1], [3, 0], [2]]
     """
-    order = sorted(range(len(costs)), key=costs.__getitem__, reverse=True)  # stable, also when reversed
+    rising = -np.asarray(costs, np.int64)
+    order = np.argsort(rising, kind="stable")
+    rising = rising[order]
     batches: list[list[int]] = []
     first = 0
     while first < len(order):
-        longest = max(1, costs[order[first]])
+        longest = max(1, -int(rising[first]))
         most = max(1, budget // longest)
         if most >= _EVEN_ROWS:
             most -= most % _EVEN_ROWS
         last = min(first + most, len(order))
         enough = first + -(-_ENOUGH_TOKENS // longest)
         if enough < last:
-            shorter = bisect.bisect_right(order, -costs[order[enough - 1]], key=lambda position: -costs[position])
+            shorter = int(np.searchsorted(rising, rising[enough - 1], side="right"))
             last = min(last, shorter)
-        batches.append(order[first:last])
+        batches.append(order[first:last].tolist())
         first = last
     return batches

@@ -34,7 +34,7 @@ class Answered:
     """A batch's answers, in the order of its requests."""
 
     number: int
-    answers: tuple[Answer, ...]
+    answers: Sequence[Answer]
 
 
 class Executor(Protocol):
@@ -190,7 +190,7 @@ class LocalExecutor:
             raise ModelError(
                 f"{self._model.info.name} gave {len(answers)} answers to {len(batch.requests)} requests"
             )
-        return Answered(batch.number, tuple(answers))
+        return Answered(batch.number, answers)
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, final
@@ -129,8 +129,3 @@ def _decoded(line: bytes) -> tuple[Place, Reply | None] | None:
 
 def _checksum(text: bytes) -> bytes:
     return hashlib.blake2b(text, digest_size=_CHECK_BYTES).hexdigest().encode("ascii")
-
-
-def journals(folders: Iterable[Path]) -> list[Path]:
-    """Return the journals in the folders of stages: what a stopped run has that is not yet in records."""
-    return [path for folder in folders if (path := folder / NAME).is_file()]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from clinometer.engine.ahead import ahead
 from clinometer.engine.asking import Asked, EndpointStage, Source, identity_of
 from clinometer.engine.batching import WINDOW, plan_batches
 from clinometer.engine.cache import AnswerCache
@@ -19,9 +24,12 @@ from clinometer.engine.progress import Progress
 from clinometer.errors import RecordsError
 from clinometer.models.endpoint.model import run_in_loop
 from clinometer.models.endpoint.sending import CONCURRENCY, Free, Meter, Pace, Patience, Sender
-from clinometer.models.protocols import ANSWERS, CanSend, Model
-from clinometer.store import Done, RecordWriter, Row, RunFolder, StageKey, digest_of_tags
-from clinometer.types import Answer, Item, Request
+from clinometer.models.protocols import ANSWERS, CanLaunch, CanSend, Model
+from clinometer.questions import Items, Requests, as_answers, in_windows
+from clinometer.store import Done, Recorded, RecordWriter, Row, RunFolder, StageKey, digests_of_tags
+from clinometer.types import Answer, Block, Item
+
+_WINDOWS_AHEAD = 2  # that are made and planned before the device asks for them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,43 +52,85 @@ class Worker:
         return str(getattr(self.model, "where", self.model.info.name))
 
 
-@dataclass(frozen=True, slots=True)
+Positions = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Window:
     """Consecutive items of a stage with their keys; a repeated request counts once."""
 
     first: int
-    items: Sequence[Item]
+    items: Items
+    keys: Sequence[bytes]
     places: Mapping[bytes, int]  # each distinct request, in order of first appearance -> its position
-    again: Mapping[bytes, Sequence[int]]  # the further positions of repeated requests
-    missing: Set[bytes]  # requests not recorded at all of their positions
+    again: Mapping[int, Sequence[int]]  # the further positions of requests that are repeated, by the first
+    missing: npt.NDArray[np.bool_]  # which positions have a request that is not recorded wherever it is asked
     relabelled: Sequence[int] = ()  # positions of recorded answers whose tags are no longer those of the item
 
     @classmethod
-    def of(cls, first: int, items: Sequence[Item], identity: RequestIdentity, done: Done) -> _Window:
-        keys = [identity.key(item.request) for item in items]
-        places: dict[bytes, int] = {}
-        again: dict[bytes, list[int]] = {}
-        for position, key in enumerate(keys):
-            if places.setdefault(key, position) != position:
-                again.setdefault(key, []).append(position)
-        if not len(done):
-            return cls(first, items, places, again, places.keys())
-        missing = {key for position, key in enumerate(keys) if not done.matches(first + position, key)}
-        relabelled = [
-            position
-            for position, (key, item) in enumerate(zip(keys, items, strict=True))
-            if key not in missing and not done.tagged(first + position, digest_of_tags(item.tags))
-        ]
-        return cls(first, items, places, again, missing, relabelled)
+    def of(cls, first: int, items: Items, identity: RequestIdentity, done: Done) -> _Window:
+        keys = identity.keys(items.requests)
+        places: dict[bytes, int] = dict(zip(keys, range(len(keys)), strict=True))
+        again: dict[int, list[int]] = {}
+        if len(places) < len(keys):
+            places = {}
+            for position, key in enumerate(keys):
+                if (first_place := places.setdefault(key, position)) != position:
+                    again.setdefault(first_place, []).append(position)
+        missing = np.ones(len(keys), np.bool_)
+        relabelled: list[int] = []
+        if len(done):
+            missing = ~done.matching(first, keys)
+            for position, others in again.items():
+                everywhere = [position, *others]
+                missing[everywhere] = missing[everywhere].any()
+            if not missing.all():
+                tagged = done.tagged_as(first, digests_of_tags(items.tags, len(items)))
+                relabelled = np.flatnonzero(~missing & ~tagged).tolist()
+        return cls(
+            first=first,
+            items=items,
+            keys=keys,
+            places=places,
+            again=again,
+            missing=missing,
+            relabelled=relabelled,
+        )
 
-    def rows(self, keys: Sequence[bytes], answers: Iterable[Answer]) -> list[Row]:
-        """Return a row for every item that asks one of these requests."""
-        return [row for key, answer in zip(keys, answers, strict=True) for row in self.rows_of(key, answer, {})]
+    @functools.cached_property
+    def digests(self) -> list[bytes]:
+        """The digest of each item's tags."""
+        return digests_of_tags(self.items.tags, len(self.items))
+
+    def everywhere(self, position: int) -> tuple[int, ...]:
+        """Return every position of a request, by its first."""
+        return (position, *self.again.get(position, ()))
+
+    def recorded(self, positions: Positions, answers: Sequence[Answer]) -> Recorded:
+        """Return what is recorded once these requests, by their first positions, are answered."""
+        if self.again:
+            turns = [(turn, at) for turn, first in enumerate(positions.tolist()) for at in self.everywhere(first)]
+            answers = as_answers(answers, [turn for turn, _ in turns])
+            positions = np.asarray([at for _, at in turns], np.intp)
+        chosen = positions.tolist()
+        return Recorded(
+            indices=self.first + positions.astype(np.int64),
+            keys=[self.keys[at] for at in chosen],
+            items=self.items.take(positions),
+            digests=[self.digests[at] for at in chosen],
+            answers=answers,
+        )
 
     def rows_of(self, key: bytes, answer: Answer, source: Source) -> list[Row]:
         """Return a row for every item that asks this request."""
-        places = (self.places[key], *self.again.get(key, ()))
+        places = self.everywhere(self.places[key])
         return [Row(self.first + at, key, self.items[at], answer, source) for at in places]
+
+    def lacking(self) -> Iterator[tuple[bytes, int]]:
+        """Yield key and first position of every request that lacks an answer."""
+        for key, at in self.places.items():
+            if self.missing[at]:
+                yield key, at
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +138,8 @@ class _Asked:
     """A batch that waits for its answers, and the window it is from."""
 
     window: _Window
-    keys: Sequence[bytes]
-    requests: Sequence[Request]
+    positions: Positions
+    requests: Requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,20 +157,21 @@ class Checked:
         return not (self.missing or self.relabelled or self.extra)
 
 
-def check_stage(items: Iterable[Item], *, identity: RequestIdentity, done: Done) -> Checked:
-    """Compare the records of a stage with its items."""
+def check_stage(questions: Iterable[Item | Block], *, identity: RequestIdentity, done: Done) -> Checked:
+    """Compare the records of a stage with its questions."""
     asked = missing = relabelled = 0
-    for index, item in enumerate(items):
-        asked += 1
-        if not done.matches(index, identity.key(item.request)):
-            missing += 1
-        elif not done.tagged(index, digest_of_tags(item.tags)):
-            relabelled += 1
+    for items in in_windows(questions, WINDOW):
+        recorded = done.matching(asked, identity.keys(items.requests))
+        missing += int((~recorded).sum())
+        if recorded.any():
+            tagged = done.tagged_as(asked, digests_of_tags(items.tags, len(items)))
+            relabelled += int((recorded & ~tagged).sum())
+        asked += len(items)
     return Checked(asked=asked, missing=missing, relabelled=relabelled, extra=max(0, done.size - asked))
 
 
 def run_stage(
-    items: Iterable[Item],
+    questions: Iterable[Item | Block | Items],
     *,
     run: RunFolder,
     key: StageKey,
@@ -131,16 +182,16 @@ def run_stage(
     progress: Progress,
     by: Callable[[], Mapping[str, Any]] | None = None,
 ) -> None:
-    """Record an answer for every item that is not in `done`; `worker` is called only if one is missing.
+    """Record an answer for every question that is not in `done`; `worker` is called only if one is missing.
 
     An answer whose item has other tags by now is recorded again under these; nothing is asked twice. `by` says who
     computes.
     """
     with run.writer(key, by=by) as writer:
-        recorder = _Recorder(writer, progress, Journal(run.stage_folder(key), run=run.path))
-        windows = _incomplete(_windows(items, identity, done), run=run, key=key, recorder=recorder)
-        first = next(windows, None)
-        wanted = itertools.chain([] if first is None else [first], windows)
+        recorder = _Recorder(run, key, writer, progress, Journal(run.stage_folder(key), run=run.path))
+        windows = _windows(questions, identity, done)
+        first = next(filter(recorder.lacks, windows), None)
+        wanted = itertools.chain([] if first is None else [first], filter(recorder.lacks, windows))
         if first is None:
             recorder.journal.replace({})  # all of it is recorded
         elif cache is not None:
@@ -150,10 +201,11 @@ def run_stage(
         elif isinstance(worker().model, CanSend):
             _ask_endpoint(wanted, worker(), recorder=recorder)
         else:
-            # one stream: a device gets the first batches of a window before it has finished the window before
-            asked = (batch for window in wanted for batch in _planned(window, worker()))
-            for batch, answers in _answered(asked, worker):
-                recorder.record(batch.window, batch.keys, answers)
+            with contextlib.closing(_plans(first, windows, worker())) as plans:
+                # one stream: a device gets the first batches of a window before it has finished the window before
+                asked = (batch for window, plan in plans if recorder.lacks(window) for batch in plan)
+                for batch, answers in _answered(asked, worker):
+                    recorder.record(batch, answers)
     if recorder.seen < done.size:
         raise RecordsError(
             f"{key}: {done.size:,} answers are recorded, but {recorder.seen:,} questions are asked: records were "
@@ -165,33 +217,35 @@ def run_stage(
 class _Recorder:
     """Records answers and reports progress."""
 
+    run: RunFolder
+    key: StageKey
     writer: RecordWriter
     progress: Progress
     journal: Journal
     seen: int = 0  # items of the stage so far
 
-    def record(self, window: _Window, keys: Sequence[bytes], answers: Iterable[Answer]) -> None:
-        self.writer.append(window.rows(keys, answers))
-        self.progress.advance(sum(1 + len(window.again.get(key, ())) for key in keys if key in window.missing))
-
-
-def _incomplete(
-    windows: Iterable[_Window], *, run: RunFolder, key: StageKey, recorder: _Recorder
-) -> Iterator[_Window]:
-    """Yield the windows that lack an answer; what only has other tags by now is recorded anew."""
-    for window in windows:
-        recorder.seen = window.first + len(window.items)
-        if window.relabelled:
-            recorder.writer.relabel(_relabelled(window, run, key))
+    def lacks(self, window: _Window) -> bool:
+        """Tell whether a window lacks an answer; what only has other tags by now is recorded anew, once."""
+        new = window.first >= self.seen
+        self.seen = window.first + len(window.items)
+        if new and window.relabelled:
+            self.writer.relabel(_relabelled(window, self.run, self.key))
             count = len(window.relabelled)
-            recorder.progress.note(f"{key}: {count:,} answers have other tags now: recorded anew, not asked again")
-        if window.missing:
-            yield window
+            self.progress.note(
+                f"{self.key}: {count:,} answers have other tags now: recorded anew, not asked again"
+            )
+        return bool(window.missing.any())
+
+    def record(self, batch: _Asked, answers: Sequence[Answer]) -> None:
+        """Record the answers to a batch."""
+        recorded = batch.window.recorded(batch.positions, answers)
+        self.writer.append(recorded)
+        self.progress.advance(int(batch.window.missing[recorded.indices - batch.window.first].sum()))
 
 
 def _relabelled(window: _Window, run: RunFolder, key: StageKey) -> list[Row]:
     """Return recorded answers as rows with the tags that their items have now."""
-    answered_with = ANSWERS[type(window.items[0].request)]
+    answered_with = ANSWERS[window.items.requests.kind]
     names = [field.name for field in dataclasses.fields(answered_with)]
     columns = ["index", "key", *(f"got_{name}" for name in names)]
     indices = [window.first + at for at in window.relabelled]
@@ -203,29 +257,46 @@ def _relabelled(window: _Window, run: RunFolder, key: StageKey) -> list[Row]:
     return rows
 
 
-def _windows(items: Iterable[Item], identity: RequestIdentity, done: Done) -> Iterator[_Window]:
-    remaining = iter(items)
+def _windows(
+    questions: Iterable[Item | Block | Items], identity: RequestIdentity, done: Done
+) -> Iterator[_Window]:
     first = 0
-    while some := list(itertools.islice(remaining, WINDOW)):
-        yield _Window.of(first, some, identity, done)
-        first += len(some)
+    for items in in_windows(questions, WINDOW):
+        yield _Window.of(first, items, identity, done)
+        first += len(items)
 
 
 def _planned(window: _Window, worker: Worker, *, known: Set[bytes] = frozenset()) -> Iterator[_Asked]:
     """Yield the batches of a window that lack an answer; `known` requests are left out of the plan."""
     # All distinct requests are planned, including those that are done: what is missing then falls into the same
     # batches as in an uninterrupted run, and floating-point answers are the same to the last bit.
-    keys = [key for key in window.places if key not in known]
-    requests = [window.items[window.places[key]].request for key in keys]
+    distinct = np.asarray([at for key, at in window.places.items() if key not in known], np.intp)
+    requests = window.items.requests
+    if len(distinct) < len(requests):
+        requests = requests.take(distinct)
     for batch in plan_batches(worker.model.cost(requests), budget=worker.batch_tokens):
-        some = [keys[position] for position in batch]
-        if not window.missing.isdisjoint(some):
-            yield _Asked(window, some, [requests[position] for position in batch])
+        chosen = np.asarray(batch, np.intp)
+        positions = distinct[chosen]
+        if window.missing[positions].any():
+            yield _Asked(window, positions, requests.take(chosen))
 
 
-def _answered(
-    asked: Iterable[_Asked], worker: Callable[[], Worker]
-) -> Iterator[tuple[_Asked, tuple[Answer, ...]]]:
+def _plans(
+    first: _Window, windows: Iterator[_Window], worker: Worker
+) -> Generator[tuple[_Window, Iterable[_Asked]], None, None]:
+    """Yield windows with their batches; for a device that works by itself, they are planned ahead in a thread."""
+    model = worker.model
+    every = itertools.chain([first], windows)
+    if not (isinstance(model, CanLaunch) and model.runs_in_background):
+        yield from ((window, _planned(window, worker)) for window in every)
+        return
+    # a window that lacks nothing is not planned
+    plans = ((window, list(_planned(window, worker)) if window.missing.any() else []) for window in every)
+    with contextlib.closing(ahead(plans, by=_WINDOWS_AHEAD)) as planned:
+        yield from planned
+
+
+def _answered(asked: Iterable[_Asked], worker: Callable[[], Worker]) -> Iterator[tuple[_Asked, Sequence[Answer]]]:
     """Give batches to the executor, and yield each with its answers."""
     awaited: dict[int, _Asked] = {}
 
@@ -243,22 +314,24 @@ def _answered(
 def _complete_with_cache(
     window: _Window, cache: AnswerCache, *, worker: Callable[[], Worker], recorder: _Recorder, told: Source
 ) -> None:
-    known = cache.look_up_with_source({key: window.items[at].request for key, at in window.places.items()})
-    found = [key for key in window.missing if key in known]
+    requests = window.items.requests.take(list(window.places.values()))
+    known = cache.look_up_with_source(dict(zip(window.places, requests, strict=True)))
+    lacking = [key for key, _ in window.lacking()]
+    found = [key for key in lacking if key in known]
     rows = [row for key in found for row in window.rows_of(key, *known[key])]
     recorder.writer.append(rows)
     recorder.progress.advance(len(rows))
     for other in sorted({identity_of(known[key][1]) for key in found} - {identity_of(told), ""}):
         now = identity_of(told)
         recorder.progress.note(f"the cache has answers of an endpoint that said it was {other}; now it says {now}")
-    if len(found) == len(window.missing):
+    if len(found) == len(lacking):
         return
     if isinstance(worker().model, CanSend):
         return _ask_endpoint([window], worker(), cache=cache, known=known.keys(), recorder=recorder)
     fresh: dict[bytes, Answer] = {}
     for batch, answers in _answered(_planned(window, worker(), known=known.keys()), worker):
-        recorder.record(window, batch.keys, answers)
-        fresh.update(zip(batch.keys, answers, strict=True))
+        recorder.record(batch, answers)
+        fresh.update(zip((window.keys[at] for at in batch.positions.tolist()), answers, strict=True))
     # records first: if a crash left the cache ahead of them, the resumed batches would differ
     recorder.writer.flush()
     cache.add(list(fresh), fresh.values())
@@ -278,10 +351,11 @@ def _ask_endpoint(
 
     def wanted() -> Iterator[Asked]:
         for window in windows:
-            for key, at in window.places.items():
-                if key in window.missing and key not in known:
-                    count = 1 + len(window.again.get(key, ()))
-                    yield Asked(key, window.items[at].request, count, functools.partial(window.rows_of, key))
+            for key, at in window.lacking():
+                if key not in known:
+                    count = len(window.everywhere(at))
+                    rows = functools.partial(window.rows_of, key)
+                    yield Asked(key, window.items.requests[at], count, rows)
 
     def learn(fresh: Mapping[bytes, tuple[Answer, Source]]) -> None:
         if cache is not None:

@@ -13,7 +13,8 @@ from clinometer.metrics.fairness import Integers, ValueGroups, as_scores, group_
 from clinometer.metrics.fairness_intervals import ExcessInterval, distances_and_nulls
 from clinometer.metrics.means import Floats
 
-_BATCH = 4_000_000  # numbers held at a time
+_BATCH = 4_000_000  # numbers drawn at a time
+_CACHE = 50_000  # of these, measured at a time: what a processor's cache holds
 _FREEDOM = 19  # of Student's quantile: the error is an estimate, and with few samples somewhat too small
 
 
@@ -130,23 +131,31 @@ class _Resampled:
 
     def _drawn(self, kept: float, *, rng: np.random.Generator, draws: int) -> Iterator[Floats]:
         """Sets of samples, ascending, ∞ where there is none: (some draws, values, samples)."""
-        everything = self.ordered[~np.isnan(self.ordered)]
         missing = np.isnan(self.ordered)
-        batch = max(1, _BATCH // self.ordered.size)
+        source = np.concatenate([self.ordered.ravel(), self.ordered[~missing]])  # a value's own, then all
+        own = self.ordered.size
+        values, samples = self.ordered.shape
+        size, start = self.sizes[:, None], np.arange(values)[:, None] * samples
+        batch, few = max(1, _BATCH // own), max(1, _CACHE // own)
         for done in range(0, draws, batch):
-            shape = (min(batch, draws - done), *self.ordered.shape)
-            place = rng.random(shape)
-            own = np.take_along_axis(
-                np.broadcast_to(self.ordered, shape), (place * self.sizes[:, None]).astype(np.int64), axis=2
-            )
-            pooled = everything[(place * len(everything)).astype(np.int64)]
-            many = np.where(rng.random(shape) < kept, own, pooled)
-            many[:, missing] = np.inf
-            yield np.sort(many, axis=2)
+            shape = (min(batch, draws - done), values, samples)
+            place, chosen = rng.random(shape), rng.random(shape)
+            for first in range(0, len(place), few):
+                at = place[first : first + few]
+                mine = np.floor(at * size)
+                mine += start
+                pooled = np.floor(at * (len(source) - own))
+                pooled += own
+                many = np.take(source, np.where(chosen[first : first + few] < kept, mine, pooled).astype(np.int64))
+                if missing.any():
+                    many[:, missing] = np.inf
+                many.sort(axis=2)
+                yield many
 
     def _measured(self, many: Floats) -> tuple[Floats, Floats]:
         grid = quantile_grid(self.sizes)
-        quantiles = np.take_along_axis(many, grid.places[None], axis=2)
+        full = bool((self.sizes == many.shape[2]).all())  # each step is a sample
+        quantiles = many if full else np.take_along_axis(many, grid.places[None], axis=2)
         distances = _over_pairs(quantiles, grid.widths)
         for group in np.unique(self.groups) if len(np.unique(self.groups)) < len(self.groups) else ():
             distances -= _over_pairs(quantiles[:, self.groups == group], grid.widths)
@@ -167,5 +176,5 @@ def _over_pairs(quantiles: Floats, widths: Floats) -> Floats:
     """
     values = quantiles.shape[1]
     weights = 2 * np.arange(values) - (values - 1)
-    total: Floats = np.einsum("dvs,v,s->d", np.sort(quantiles, axis=1), weights, widths)
+    total: Floats = np.sort(quantiles, axis=1).reshape(len(quantiles), -1) @ np.outer(weights, widths).ravel()
     return total

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +20,11 @@ from clinometer.metrics.fairness import (
     small_labels,
 )
 from clinometer.metrics.means import Floats, present_mean
+from clinometer.metrics.value_means import Moments, moments_from_sums
 
-_BATCH = 250_000  # scores of a template that are shuffled at a time: what a processor's cache holds
-Statistic = Callable[[Floats], Floats]
+_BATCH = 250_000  # scores of a template that are shuffled at a time
+_CACHE = 125_000  # of these, measured at a time: what a processor's cache holds
+Statistic = Callable[[Moments], Floats]
 _TIE = 1e-10  # relative: two sums of the same numbers in another order count as equal
 
 
@@ -109,8 +112,7 @@ def fairness_nulls(
 
     W1 of two values is Σ|x_(i) − y_(i)|/n, so the mean over all pairs follows from sorting the values at each i,
     without any pair; W1 of a subgroup from all scores has a closed form between its neighbouring ranks. Exact for
-    any sizes. `also` is another statistic that does not depend on the order of a value's samples: it is given
-    shuffles × templates × values × samples.
+    any sizes. `also` is another statistic of the means and errors of the values, shuffles × templates × values.
     """
     if draws < 1:
         raise ValueError(f"found draws={draws}; give at least 1")
@@ -123,10 +125,27 @@ def fairness_nulls(
     groups = group_values(arrays[0].shape[1], subgroups)
     pairs = _CountedPairs(groups, across=across)
     every = [_ShuffledScores(each, groups, pairs, threshold=threshold, also=also) for each in arrays]
-    with ThreadPoolExecutor(max_workers=min(len(every), os.cpu_count() or 1)) as pool:
-        for orders in label_shuffles(sizes, rng=rng, draws=draws):
-            list(pool.map(lambda one, orders=orders: one.add(orders), every))
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
+        for orders in _ahead(label_shuffles(sizes, rng=rng, draws=draws), pool):
+            tasks = [(one, some) for some in _few(orders) for one in every]
+            for (one, _), found in zip(tasks, pool.map(lambda task: task[0].measure(task[1]), tasks), strict=True):
+                one.keep(found)
     return tuple(each.null(draws) for each in every)
+
+
+def _ahead(shuffles: Iterator[list[Integers]], pool: ThreadPoolExecutor) -> Iterator[list[Integers]]:
+    """Yield each item while the next one is made."""
+    following = pool.submit(next, shuffles, None)
+    while (item := following.result()) is not None:
+        following = pool.submit(next, shuffles, None)
+        yield item
+
+
+def _few(orders: Sequence[Integers]) -> Iterator[list[Integers]]:
+    """Yield some shuffles at a time."""
+    few = max(1, _CACHE // max(1, *(order.shape[1] for order in orders)))
+    for first in range(0, len(orders[0]), few):
+        yield [order[first : first + few] for order in orders]
 
 
 def label_shuffles(sizes: Integers, *, rng: np.random.Generator, draws: int) -> Iterator[list[Integers]]:
@@ -175,6 +194,15 @@ def _over_pairs(values: Floats) -> Floats:
     return total
 
 
+class _Shuffled(NamedTuple):
+    """The distances of some shuffles, (shuffles, …) each."""
+
+    templates: Floats
+    disparity: Floats
+    subgroups: Floats
+    others: Floats
+
+
 class _ShuffledScores:
     """The distances of one set of scores: those that are observed, then those of each shuffle."""
 
@@ -188,21 +216,22 @@ class _ShuffledScores:
         also: Statistic | None,
     ) -> None:
         sizes = (~np.isnan(scores)).sum(axis=2)
-        self._sizes, self._groups, self._counted, self._threshold = sizes, groups, pairs, threshold
-        self._also, self._samples = also, scores.shape[2]
+        self._sizes, self._groups, self._counted = sizes, groups, pairs
+        self._also = also
         flat = [each[~np.isnan(each)] for each in scores]
         orders = [np.argsort(each, kind="stable") for each in flat]
         self._sorted = [each[order] for each, order in zip(flat, orders, strict=True)]
+        # one for each template, which is subtracted before squares are summed
+        self._centres = np.array([each.mean() if len(each) else 0.0 for each in self._sorted])[:, None]
+        # which of the sorted scores is the first above the threshold
+        self._above = [int(np.searchsorted(each, threshold, side="right")) for each in self._sorted]
         self._used = [each > 0 for each in sizes]
         self._pairs = np.array([pairs.number(used) for used in self._used], dtype=np.float64)
         self._grids = [
             quantile_grid(each[used]) if used.any() else None for each, used in zip(sizes, self._used, strict=True)
         ]
         self._pool = _PooledRanks(self._sorted, sizes, groups)
-        self._individual: list[Floats] = []
-        self._disparity: list[Floats] = []
-        self._subgroups: list[Floats] = []
-        self._others: list[Floats] = []
+        self._found: list[_Shuffled] = []
         # observed: value by value as given, and ascending within each
         starts = [np.cumsum(each) - each for each in sizes]
         places = [np.empty(len(order), dtype=np.int64) for order in orders]
@@ -211,48 +240,61 @@ class _ShuffledScores:
         for place, start, of in zip(places, starts, sizes, strict=True):
             for first, size in zip(start.tolist(), of.tolist(), strict=True):
                 place[first : first + size].sort()
-        self.add([place[None] for place in places])
+        self.keep(self.measure([place[None] for place in places]))
 
-    def add(self, orders: Sequence[Integers]) -> None:
+    def keep(self, found: _Shuffled) -> None:
+        """Take the measures of the next shuffles."""
+        self._found.append(found)
+
+    def measure(self, orders: Sequence[Integers]) -> _Shuffled:
         """Measure some shuffles."""
         rows = len(orders[0])
         individual = np.full((rows, len(orders)), np.nan)
         disparity = np.full((rows, len(orders)), np.nan)
-        dealt = np.full((rows, *self._sizes.shape, self._samples), np.nan) if self._also else None
+        sums, squares = (np.zeros((rows, *self._sizes.shape)) for _ in range(2))
         for at, order in enumerate(orders):
-            used, grid = self._used[at], self._grids[at]
-            by_value = np.take(self._sorted[at], order)
-            if dealt is not None:
-                dealt[:, at, np.arange(self._samples) < self._sizes[at][:, None]] = by_value
-            if grid is None or not self._pairs[at]:
+            used, grid, pairs = self._used[at], self._grids[at], self._pairs[at]
+            if grid is None:
                 continue
             sizes = self._sizes[at][used]
+            by_value, above = np.take(self._sorted[at], order), order >= self._above[at]
             if len(set(sizes.tolist())) == 1:
                 steps = by_value.reshape(rows, len(sizes), -1)
-                sums = self._counted.sums(steps, used).mean(axis=-1)
-                above = (steps > self._threshold).mean(axis=-1)
+                if pairs:
+                    individual[:, at] = self._counted.sums(steps, used).mean(axis=-1) / pairs
+                shares = np.count_nonzero(above.reshape(steps.shape), axis=-1) / sizes
+                steps -= self._centres[at]
+                sums[:, at, used], squares[:, at, used] = (
+                    steps.sum(axis=-1),
+                    np.einsum("rvs,rvs->rv", steps, steps),
+                )
             else:
                 starts = np.cumsum(sizes) - sizes
-                sums = self._counted.sums(by_value[:, starts[:, None] + grid.places], used) @ grid.widths
-                above = np.add.reduceat(by_value > self._threshold, starts, axis=1, dtype=np.float64) / sizes
-            individual[:, at] = sums / self._pairs[at]
-            disparity[:, at] = self._counted.sums(above[:, :, None], used)[:, 0] / self._pairs[at]
-        self._individual.append(individual)
-        self._disparity.append(disparity)
-        self._subgroups.append(self._pool.distances(orders))
-        if self._also and dealt is not None:
-            self._others.append(self._also(dealt))
+                if pairs:
+                    steps = by_value[:, starts[:, None] + grid.places]
+                    individual[:, at] = self._counted.sums(steps, used) @ grid.widths / pairs
+                shares = np.add.reduceat(above, starts, axis=1, dtype=np.float64) / sizes
+                by_value -= self._centres[at]
+                sums[:, at, used] = np.add.reduceat(by_value, starts, axis=1)
+                squares[:, at, used] = np.add.reduceat(by_value**2, starts, axis=1)
+            if pairs:
+                disparity[:, at] = self._counted.sums(shares[:, :, None], used)[:, 0] / pairs
+        others = np.zeros((rows, 0))
+        if self._also:
+            others = self._also(moments_from_sums(sums, squares, self._sizes, centre=self._centres))
+        return _Shuffled(individual, disparity, self._pool.distances(orders), others)
 
     def null(self, draws: int) -> FairnessNull:
         """Compare what is observed with the shuffles."""
-        templates, subgroups = np.concatenate(self._individual), np.concatenate(self._subgroups)
+        columns = zip(*self._found, strict=True)
+        templates, disparity, subgroups, others = (np.concatenate(column) for column in columns)
         return FairnessNull(
             individual=against_chance(self._over_templates(templates)),
             group=against_chance(present_mean(subgroups, axis=1)),
             templates=against_chance(templates),
             subgroups=against_chance(subgroups),
-            disparity=against_chance(self._over_templates(np.concatenate(self._disparity))),
-            also=np.concatenate(self._others) if self._others else np.zeros((1 + draws, 0)),
+            disparity=against_chance(self._over_templates(disparity)),
+            also=others,
             subgroup_names=self._groups.names,
             draws=draws,
         )
@@ -284,10 +326,10 @@ class _PooledRanks:
         self._columns = [[_as_slice(each) for each in of_group] for of_group in columns]
         gaps = np.diff(pooled[order])
         # up to gap number j, Σ gap and Σ gap · j/N, where j/N is the share of all scores below the gap
-        self._gaps = np.concatenate([[0.0], np.cumsum(gaps)])
-        self._weighted = np.concatenate([[0.0], np.cumsum(gaps * np.arange(1, n) / max(n, 1))])
+        self._sums = np.zeros((max(n, 1), 2))
+        np.cumsum(gaps, out=self._sums[1:, 0])
+        np.cumsum(gaps * np.arange(1, n) / max(n, 1), out=self._sums[1:, 1])
         self._turns = {int(size): np.arange(size + 1) * n // size for size in self._sizes if size}
-        self._last = n - 1
 
     def distances(self, orders: Sequence[Integers]) -> Floats:
         """Return Σ_j gap_j |i_j/n − j/N| for each subgroup, where i_j of its n scores are below gap j.
@@ -299,6 +341,7 @@ class _PooledRanks:
         rows = len(orders[0])
         ranks = [np.take(rank, order) for rank, order in zip(self._ranks, orders, strict=True)]
         out = np.full((rows, len(self._sizes)), np.nan)
+        last = len(self._sums) - 1
         for group in np.flatnonzero(self._sizes):
             size = int(self._sizes[group])
             mine = np.concatenate(
@@ -306,16 +349,20 @@ class _PooledRanks:
             )
             mine.sort(axis=1)
             edges = np.empty((rows, size + 2), dtype=np.int64)
-            edges[:, 0], edges[:, -1] = 0, self._last
+            edges[:, 0], edges[:, -1] = 0, last
             edges[:, 1:-1] = mine
-            turns = np.clip(self._turns[size], edges[:, :-1], edges[:, 1:])
+            turns = np.minimum(self._turns[size], edges[:, 1:])
+            np.maximum(turns, edges[:, :-1], out=turns)
+            # Stretch i lies between edges i and i + 1. With the sums G and H of the two columns, it adds
+            # i/n · (2 G(turn) − G(edge) − G(next edge)) + H(edge) + H(next edge) − 2 H(turn).
             steps = np.arange(size + 1) / size
-            at_edges, weighted = np.take(self._gaps, edges), np.take(self._weighted, edges)
-            stretches = np.take(self._gaps, turns) @ (2 * steps)
-            stretches -= at_edges[:, :-1] @ steps + at_edges[:, 1:] @ steps
-            rest = 2 * (weighted.sum(axis=1) - np.take(self._weighted, turns).sum(axis=1))
-            rest -= weighted[:, 0] + weighted[:, -1]
-            out[:, group] = np.maximum(stretches + rest, 0.0)  # rounding must not make it negative
+            at_edges = np.full((size + 2, 2), 2.0)
+            at_edges[0, 1] = at_edges[-1, 1] = 1.0
+            at_edges[:, 0] = -np.append(steps, 0.0) - np.insert(steps, 0, 0.0)
+            at_turns = np.stack([2 * steps, np.full(size + 1, -2.0)], axis=1)
+            found = np.take(self._sums, edges, axis=0).reshape(rows, -1) @ at_edges.ravel()
+            found += np.take(self._sums, turns, axis=0).reshape(rows, -1) @ at_turns.ravel()
+            out[:, group] = np.maximum(found, 0.0)  # rounding must not make it negative
         return out
 
 

@@ -23,6 +23,7 @@ FEWEST = 3  # templates, for an interval over them
 _Z = 1.959964  # of a 95 % interval
 _BATCH = 4_000_000  # scores held at a time
 _TIE = 1e-12
+_ROUNDING = 1e-13  # of a sum of squares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,34 @@ class MeanDifferences:
     high: Floats
     p: Floats  # of the mean over templates alone
     n: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What |d|/s is made of: the mean of each value's samples and its squared standard error, of equal shape."""
+
+    means: Floats  # NaN without a sample
+    errors: Floats  # NaN with fewer than two
+
+
+def moments_of(scores: Floats) -> Moments:
+    """Return the moments of each value: (…, samples) -> (…)."""
+    n = (~np.isnan(scores)).sum(axis=-1)
+    means = present_mean(scores, axis=-1)
+    squares = (scores - means[..., None]) ** 2
+    sums = squares.sum(axis=-1) if (n == scores.shape[-1]).all() else np.nansum(squares, axis=-1)
+    return Moments(means, divide_or_nan(sums, n * (n - 1.0)))
+
+
+def moments_from_sums(sums: Floats, squares: Floats, n: Ints, *, centre: Floats) -> Moments:
+    """Return the moments from Σ(x − centre) and Σ(x − centre)² of n samples each.
+
+    Rounding makes a difference of two sums of nothing but equal numbers: what is as small as that is 0.
+    """
+    count = n.astype(np.float64)
+    spread = squares - divide_or_nan(sums**2, count)
+    spread = np.where(spread > _ROUNDING * squares, spread, 0.0)
+    return Moments(centre + divide_or_nan(sums, count), divide_or_nan(spread, count * (count - 1)))
 
 
 def against_whole(
@@ -52,15 +81,17 @@ def against_whole(
     without a sample in a template is left out there, and V counts the others. `chance`, (shuffles, values), has
     the |d|/s of shuffles that were made before, and none is made then.
     """
-    each = _differences(scores)
-    variance = _difference_variance(scores)
-    overall, overall_error = _overall(scores)
+    moments = moments_of(scores)
+    each = _differences(moments.means)
+    variance = _difference_variance(moments)
+    overall, overall_error = _overall(moments)
     difference = np.concatenate([overall[None], each])
     error = np.concatenate([overall_error[None], np.sqrt(variance)])
     error[np.isnan(difference)] = np.nan
     observed = _studentized(difference[0], error[0])
     if chance is None:
-        chance = np.concatenate([sizes_of_values(each) for each in shuffled_scores(scores, rng=rng, draws=draws)])
+        many = shuffled_scores(scores, rng=rng, draws=draws)
+        chance = np.concatenate([sizes_of_values(moments_of(shuffled)) for shuffled in many])
     p = np.full(difference.shape, np.nan)
     p[0] = _share_as_far(chance, observed)
     samples = (~np.isnan(scores)).sum(axis=2)
@@ -73,15 +104,15 @@ def against_whole(
     )
 
 
-def sizes_of_values(scores: Floats) -> Floats:
-    """|d|/s of each value against the whole: (…, templates, values, samples) -> (…, values)."""
-    return _studentized(*_overall(scores))
+def sizes_of_values(moments: Moments) -> Floats:
+    """|d|/s of each value against the whole: (…, templates, values) -> (…, values)."""
+    return _studentized(*_overall(moments))
 
 
-def sizes_of_subgroups(scores: Floats, subgroups: Sequence[str]) -> Floats:
-    """|d|/s of the only two subgroups: (…, templates, values, samples) -> (…, 1)."""
+def sizes_of_subgroups(moments: Moments, subgroups: Sequence[str]) -> Floats:
+    """|d|/s of the only two subgroups: (…, templates, values) -> (…, 1)."""
     ((one, _),) = subgroup_pairs(subgroups)
-    difference, error = _contrast(scores, np.array([name == one for name in subgroups]))
+    difference, error = _contrast(moments, np.array([name == one for name in subgroups]))
     return _studentized(difference[..., :1], error[..., :1])
 
 
@@ -111,12 +142,12 @@ def subgroup_differences(
         mine = np.array([name in (one, other) for name in subgroups])
         some = scores[:, mine]
         sides = np.array([name == one for name in np.array(subgroups)[mine]])
-        each, error = _contrast(some, sides)
+        each, error = _contrast(moments_of(some), sides)
         observed = _studentized(each[0], error[0])
         if chance is None:
             names = [name for name, is_mine in zip(subgroups, mine, strict=True) if is_mine]
             many = shuffled_scores(some, rng=rng, draws=draws)
-            by_chance = np.concatenate([sizes_of_subgroups(shuffled, names) for shuffled in many])
+            by_chance = np.concatenate([sizes_of_subgroups(moments_of(shuffled), names) for shuffled in many])
         else:
             by_chance = chance
         share = float(_share_as_far(by_chance, observed[None])[0])
@@ -142,12 +173,12 @@ def subgroup_pairs(subgroups: Sequence[str]) -> list[tuple[str, str]]:
     return [(one, other) for other, one in combinations(dict.fromkeys(subgroups), 2)]
 
 
-def _contrast(scores: Floats, sides: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _contrast(moments: Moments, sides: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Mean of the values on one side minus the other's, and its error: (…, templates, …) -> (…, 1 + templates).
 
     First the mean over templates. A side without texts in a template leaves the template out.
     """
-    means, errors = present_mean(scores, axis=-1), error_squared(scores)
+    means, errors = moments.means, moments.errors
     each, variance = [], []
     for side in (sides, ~sides):
         each.append(present_mean(means[..., side], axis=-1))
@@ -167,18 +198,19 @@ def _with_mean(difference: Floats, variance: Floats) -> tuple[Floats, Floats]:
     return np.concatenate([mean[..., None], difference], axis=-1), error
 
 
-def _overall(scores: Floats) -> tuple[Floats, Floats]:
+def _overall(moments: Moments) -> tuple[Floats, Floats]:
     """The difference of each value from all, mean over templates, and its error: (…, values)."""
-    each, variance = (np.moveaxis(part, -2, -1) for part in (_differences(scores), _difference_variance(scores)))
+    parts = _differences(moments.means), _difference_variance(moments)
+    each, variance = (np.moveaxis(part, -2, -1) for part in parts)
     mean, error = _with_mean(each, variance)
     return mean[..., 0], error[..., 0]
 
 
-def _difference_variance(scores: Floats) -> Floats:
+def _difference_variance(moments: Moments) -> Floats:
     """The squared error of each value's difference from all: (…, templates, values)."""
-    present = (~np.isnan(scores)).any(axis=-1)
+    present = ~np.isnan(moments.means)
     share = present / np.maximum(present.sum(axis=-1, keepdims=True), 1)  # of each value in the mean of all
-    errors = np.where(present, error_squared(scores), 0.0)
+    errors = np.where(present, moments.errors, 0.0)
     # Σ_w (δ_vw − share_w)² e_w, without a matrix for each template
     variance: Floats = (share**2 * errors).sum(axis=-1, keepdims=True) + (1 - 2 * share) * errors
     return variance
@@ -264,19 +296,10 @@ def shuffled_scores(scores: Floats, *, rng: np.random.Generator, draws: int) -> 
         yield many.reshape(-1, *scores.shape)
 
 
-def _differences(scores: Floats) -> Floats:
-    """Mean of each value minus that of all values: (…, templates, values, samples) -> (…, templates, values).
+def _differences(means: Floats) -> Floats:
+    """Mean of each value minus that of all values: (…, templates, values) -> (…, templates, values).
 
     NaN where a value has no sample, or is alone.
     """
-    means = present_mean(scores, axis=-1)
     alone = (~np.isnan(means)).sum(axis=-1, keepdims=True) < 2
     return np.where(alone, np.nan, means - present_mean(means, axis=-1)[..., None])
-
-
-def error_squared(scores: Floats) -> Floats:
-    """Squared standard error of each prefix's mean: (…, samples) -> (…); NaN for one text."""
-    n = (~np.isnan(scores)).sum(axis=-1)
-    squares = (scores - present_mean(scores, axis=-1)[..., None]) ** 2
-    sums = squares.sum(axis=-1) if (n == scores.shape[-1]).all() else np.nansum(squares, axis=-1)
-    return divide_or_nan(sums, n * (n - 1.0))

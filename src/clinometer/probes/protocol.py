@@ -83,7 +83,7 @@ class Probe(Protocol):
     """One audit. `questions` and `findings` are pure: no device, no disk, no batch, no worker.
 
     An audit may also have `questions_version: int`; see the function of that name. For `clinometer compare` it may
-    have `compared(findings, models) -> Iterator[kit.compare.Units]`, which says what its models are compared by,
+    have `compared(findings, models) -> Iterator[kit.asking.Units]`, which says what its models are compared by,
     and `compared_freely: frozenset[str]`, the options that may differ between two runs that are compared.
     """
 

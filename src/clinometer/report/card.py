@@ -81,6 +81,7 @@ def eval_results(source: CardSource, model: ModelInfo) -> list[EvalResult]:
                     "n": verdict.n,
                     **({name: value for name, value in numbers.items() if math.isfinite(value)} if told else {}),
                     "run": source.digest[:16],
+                    "model": model.name,
                 },
             )
         )
@@ -123,8 +124,7 @@ def written_into(readme: str, source: CardSource, model: ModelInfo) -> str:
     before = _metadata(metadata)
     name, others = _results_of_others(before)
     data = ModelCardData(
-        model_name=name or model.name.rpartition("/")[2] or model.name,
-        eval_results=[*others, *eval_results(source, model)],
+        model_name=name or _short(model.name), eval_results=[*others, *eval_results(source, model)]
     )
     ours: str = data.to_yaml().rstrip("\n") + "\n"
     index = _INDEX.search(metadata.replace("\r\n", "\n"))
@@ -141,19 +141,33 @@ def written_into(readme: str, source: CardSource, model: ModelInfo) -> str:
 
 
 def _results_of_others(metadata: Mapping[str, Any]) -> tuple[str, list[EvalResult]]:
-    """Return the name and the results in a README's metadata that are not ours."""
+    """Return the results in a README's metadata that are not ours, and the name that it gives the model.
+
+    That is its `model_name`, which some trainers write, or the name in its model-index: unless we wrote that for
+    the model of an earlier run, which may have had another name.
+    """
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
+    says = metadata.get("model_name")
+    named = says if isinstance(says, str) else ""
     index = metadata.get("model-index")
     if not index:
-        return "", []
+        return named, []
     try:
         name, results = model_index_to_eval_results(index)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the model-index of the README cannot be read ({error!r}); mend it first") from error
     if len(index) > 1:
         raise InputError("the model-index of the README has results of several models; give each its own README")
-    return name, [result for result in results if not result.dataset_type.startswith(_OURS)]
+    others = [result for result in results if not result.dataset_type.startswith(_OURS)]
+    written = {
+        _short(str((result.metric_args or {}).get("model", name))) for result in results if result not in others
+    }
+    return named or ("" if name in written else name), others
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2] or name
 
 
 def _metadata(text: str) -> dict[str, Any]:

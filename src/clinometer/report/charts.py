@@ -30,6 +30,7 @@ class Chart:
     across: str  # the label whose values are names along x, or "" …
     down: str  # … and along y
     drawn: int
+    sure: bool  # rows without an interval are not drawn
     told: tuple[str, ...]  # the labels that tell its points apart, for readers who do not see it …
     alt: str  # … and what they are told when it opens
     columns: int  # panels side by side; 0: a single one
@@ -70,6 +71,7 @@ class Chart:
             "gutter": self.gutter,
             "legend_entry": self.legend_entry,
             "numbered": NUMBERED_CELLS,
+            "sure": self.sure,
             "told": [place[name] for name in self.told],
         }
 
@@ -98,6 +100,7 @@ def chart(figure: Figure, table: FindingTable, *, colours: Colours, width: int |
         across=names[figure.x],
         down=names[figure.y],
         drawn=len(data.rows),
+        sure=figure.sure,
         told=told_labels(figure, data),
         alt=alt_text(figure, data),
         columns=_columns(figure, data, holes=drawing.holes),

@@ -15,14 +15,13 @@ from markupsafe import Markup
 from clinometer.errors import InputError
 from clinometer.report.rendering import asset, page_templates, security_policy
 from clinometer.report.rounding import estimate_text, interval_text
-from clinometer.report.summary import Interval
+from clinometer.report.summary import Interval, Scale, drawn, scale_of
 from clinometer.report.tables import TableView, table_view
 from clinometer.report.verdict_files import is_of_a_lean
 from clinometer.store import write_atomically
 from clinometer.types import ChangeState, ChangeVerdict, Finding, FindingTable, Verdict
 
 MOST_UNITS = 40  # rows of each measure in the table of units: the page is for reading, the tables hold all
-_LEFT, _WIDTH = 2.0, 96.0  # of a drawn interval, in a picture that is 100 wide
 _FIRST: tuple[ChangeState, ...] = ("worse", "better", "no change found", "cannot tell")
 _LEANS = ("lean", "none found", "cannot tell")
 _SCRIPTS = ("comparison.js", "rounding.js", "findings.js", "tables.js")
@@ -47,7 +46,9 @@ class Shown:
     """One change as the first screen shows it."""
 
     verdict: ChangeVerdict
-    numbers: str
+    estimate: str
+    limits: str  # of the 95 % interval
+    numbers: str  # the lean of either model, and of how many units
     interval: Interval | None
 
 
@@ -55,8 +56,7 @@ class Shown:
 class Cell:
     """What one audit says of one pair of models; `first` is None where nothing of it was compared."""
 
-    before: str
-    after: str
+    audit: str
     first: Shown | None
     others: tuple[Shown, ...] = ()
 
@@ -68,10 +68,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One audit, with a cell for each pair."""
+    """One pair of models, with a cell for each audit."""
 
-    audit: str
-    title: str
+    before: str
+    after: str
     cells: tuple[Cell, ...]
 
 
@@ -108,22 +108,18 @@ class _TablePart:
 
 
 def change_rows(page: ComparisonPage) -> tuple[Row, ...]:
-    """Return the grid: a row for each audit of which anything was compared, a cell for each pair."""
+    """Return the grid: a row for each pair, a cell for each audit of which anything was compared."""
+    compared = {audit: [each for each in page.verdicts if each.audit == audit] for audit in page.audits}
+    scales = {audit: _scales(verdicts) for audit, verdicts in compared.items() if verdicts}
     rows = []
-    for audit, title in page.audits.items():
-        of_audit = [each for each in page.verdicts if each.audit == audit]
-        if not of_audit:
-            continue
-        scales = _scales((each.measure, each) for each in of_audit)
+    for pair in page.pairs if scales else ():
         cells = []
-        for before, after in page.pairs:
-            mine = [each for each in of_audit if (each.before, each.after) == (before, after)]
+        for audit, scale in scales.items():
+            mine = [each for each in compared[audit] if (each.before, each.after) == pair]
             ordered = sorted(mine, key=lambda each: _FIRST.index(each.state))
-            shown = [_shown(each, scales.get(each.measure)) for each in ordered]
-            cells.append(
-                Cell(before=before, after=after, first=shown[0] if shown else None, others=tuple(shown[1:]))
-            )
-        rows.append(Row(audit=audit, title=title, cells=tuple(cells)))
+            shown = [_shown(each, scale.get(each.measure)) for each in ordered]
+            cells.append(Cell(audit=audit, first=shown[0] if shown else None, others=tuple(shown[1:])))
+        rows.append(Row(before=pair[0], after=pair[1], cells=tuple(cells)))
     return tuple(rows)
 
 
@@ -141,8 +137,7 @@ def standing_columns(page: ComparisonPage) -> tuple[Column, ...]:
             continue
         measure = max(counts, key=lambda name: counts[name])  # the first of those that most have
         mine = [row for row in rows if row.labels["measure"] == measure]
-        ends = [end for row in mine for end in (row.low, row.high, row.estimate) if math.isfinite(end)]
-        scale = (min([0.0, *ends]), max([0.0, *ends]))
+        scale = scale_of(end for row in mine for end in (row.low, row.high, row.estimate))
         standings = {
             str(row.labels["model"]): _standing(row, scale, page.leans.get(str(row.labels["model"]), ()), audit)
             for row in mine
@@ -203,17 +198,24 @@ def _for_page(table: FindingTable) -> FindingTable:
     return replace(table, rows=tuple(kept))
 
 
-def _shown(verdict: ChangeVerdict, scale: tuple[float, float] | None) -> Shown:
+def _shown(verdict: ChangeVerdict, scale: Scale | None) -> Shown:
     told = verdict.state != "cannot tell"
-    numbers = f"{estimate_text(verdict.estimate)} {interval_text(verdict.low, verdict.high)}" if told else ""
+    numbers = ""
     if told and not math.isnan(verdict.lean_before):
-        numbers += f"; {estimate_text(verdict.lean_before)} → {estimate_text(verdict.lean_after)}"
+        numbers = f"{estimate_text(verdict.lean_before)} → {estimate_text(verdict.lean_after)}"
         numbers += f"; {verdict.n} {verdict.unit}{'s' if verdict.n != 1 else ''} of both"
-    picture = _interval(verdict, scale, verdict.detectable) if told and scale else None
-    return Shown(verdict=verdict, numbers=numbers, interval=picture)
+    if told and math.isfinite(verdict.detectable):
+        numbers += f"{'; ' if numbers else ''}detectable from {estimate_text(verdict.detectable)}"
+    return Shown(
+        verdict=verdict,
+        estimate=estimate_text(verdict.estimate) if told else "",
+        limits=interval_text(verdict.low, verdict.high) if told else "",
+        numbers=numbers,
+        interval=drawn(verdict, scale, verdict.detectable, what="change") if told and scale else None,
+    )
 
 
-def _standing(row: Finding, scale: tuple[float, float], leans: Iterable[Verdict], audit: str) -> Standing:
+def _standing(row: Finding, scale: Scale, leans: Iterable[Verdict], audit: str) -> Standing:
     state = _lean_state(leans, audit)
     told = not math.isnan(row.estimate) and state != "cannot tell"  # no number that looks like an even hand
     return Standing(
@@ -222,7 +224,7 @@ def _standing(row: Finding, scale: tuple[float, float], leans: Iterable[Verdict]
         numbers=f"{estimate_text(row.estimate)} {interval_text(row.low, row.high)}" if told else "",
         reason=str(row.labels["reason"]),
         distance=abs(row.estimate) if told else None,
-        interval=_interval(row, scale, math.nan) if told else None,
+        interval=drawn(row, scale, math.nan, what="effect") if told else None,
     )
 
 
@@ -259,30 +261,11 @@ def _number(letter: str) -> int:
     return number
 
 
-def _scales(verdicts: Iterable[tuple[str, ChangeVerdict]]) -> dict[str, tuple[float, float]]:
-    """Return for each measure the range that holds 0, every interval and every detectable change."""
+def _scales(verdicts: Iterable[ChangeVerdict]) -> dict[str, Scale]:
+    """Return the scale of each measure."""
     ends: dict[str, list[float]] = {}
-    for measure, each in verdicts:
-        numbers = (each.low, each.high, each.estimate, each.detectable, -each.detectable)
-        ends.setdefault(measure, [0.0]).extend(number for number in numbers if math.isfinite(number))
-    return {measure: (min(all_), max(all_)) for measure, all_ in ends.items()}
-
-
-def _interval(row: ChangeVerdict | Finding, scale: tuple[float, float], reach: float) -> Interval | None:
-    least, most = scale
-    if not all(map(math.isfinite, (row.low, row.high, row.estimate))) or not least < most:
-        return None
-
-    def place(number: float) -> float:
-        return round(_LEFT + _WIDTH * (number - least) / (most - least), 2)
-
-    known = math.isfinite(reach)
-    return Interval(
-        zero=place(0.0),
-        low=place(row.low),
-        high=place(row.high),
-        estimate=place(row.estimate),
-        detectable=(place(-reach), place(reach)) if known else None,
-        numbers=f"{estimate_text(row.estimate)}, 95 % interval {interval_text(row.low, row.high)}"
-        + (f"; smallest detectable change {estimate_text(reach)}" if known else ""),
-    )
+    for each in verdicts:
+        ends.setdefault(each.measure, []).extend(
+            (each.low, each.high, each.estimate, each.detectable, -each.detectable)
+        )
+    return {measure: scale_of(numbers) for measure, numbers in ends.items()}

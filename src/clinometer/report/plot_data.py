@@ -27,7 +27,7 @@ class PlotData:
 
     labels: tuple[str, ...]
     rows: tuple[Finding, ...]  # those that can be drawn
-    missing: int  # rows without an estimate, or without a number that the chart needs
+    missing: int  # rows without an estimate, or without a number or an interval that the chart needs
     values: dict[str, tuple[LabelValue, ...]]  # label -> its values, in order of first appearance
     number_lines: frozenset[str]  # what is drawn along an axis of numbers: the estimate, and some labels
 
@@ -68,7 +68,8 @@ def plot_data(figure: Figure, table: FindingTable) -> PlotData:
     drawable = tuple(
         row
         for row in rows
-        if math.isfinite(row.estimate) and all(math.isfinite(float(row.labels[name])) for name in along)
+        if all(map(math.isfinite, (row.estimate, *((row.low, row.high) if figure.sure else ()))))
+        and all(math.isfinite(float(row.labels[name])) for name in along)
     )
     return PlotData(
         labels=labels,

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -27,7 +28,8 @@ from clinometer.report.chart_style import PAGE, config
 from clinometer.report.charts import Chart, chart, opened_at
 from clinometer.report.evidence import Evidence
 from clinometer.report.glossary import Explained, Term
-from clinometer.report.rounding import count_text, size_text
+from clinometer.report.plot_data import plot_data
+from clinometer.report.rounding import count_text, json_number, size_text
 from clinometer.report.summary import counts, summary_rows
 from clinometer.report.tables import FOLDED, UNSCRIPTED, TableView, table_view
 from clinometer.store import write_atomically
@@ -201,7 +203,9 @@ def _figure_parts(
     evidence = page.evidence.get(findings.probe, {})
     settings = headline_settings(findings)
     shown: list[_FigurePart] = []  # those with prompts of their own
-    for i, figure in enumerate(findings.figures, start=1):
+    # what has nothing to draw comes last, so that it is not among the open ones
+    ordered = sorted(findings.figures, key=lambda each: not plot_data(each, find_table(each, findings)).rows)
+    for i, figure in enumerate(ordered, start=1):
         prompts = evidence.get(figure.name)
         table = find_table(figure, findings)
         part = _FigurePart(
@@ -309,9 +313,25 @@ def page_templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(count=count_text, size=size_text, json_block=_json_block)
+    templates.filters.update(
+        count=count_text, size=size_text, json_block=_json_block, breakable=_breakable, plain=_plain
+    )
     templates.globals["mask"] = MASK
     return templates
+
+
+def _breakable(name: str) -> Markup:
+    """Let a name break after its marks, so that no line ends in the middle of a word where it need not.
+
+    >>> str(_breakable("org/<b>-base"))
+    'org/<wbr>&lt;b&gt;-<wbr>base'
+    """
+    return Markup("<wbr>").join(re.split(r"(?<=[-_/:.])(?=\w|<)", name))
+
+
+def _plain(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """Return labels as the tables of the page hold them: JSON has no NaN, and one would stop the script."""
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in labels.items()}
 
 
 def _json_block(value: object) -> Markup:

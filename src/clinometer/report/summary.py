@@ -1,5 +1,7 @@
 """The first screen: models × audits, each cell with what follows, how large it is and how sure.
 
+A row is a model and a column an audit, so that the intervals of an audit are below each other, on one scale.
+
 Everything here is read from verdicts; nothing is decided here but which of a cell's verdicts is shown first.
 """
 
@@ -10,13 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clinometer.report.rounding import estimate_text, interval_text
-from clinometer.report.verdict_files import is_of_a_lean
-from clinometer.types import Findings, State, Verdict
+from clinometer.report.verdict_files import is_of_a_lean, state_text
+from clinometer.types import ChangeVerdict, Finding, Findings, State, Verdict
 
 # A lean is what a reader must not miss; "cannot tell" speaks for a cell only when nothing else does.
 _FIRST: tuple[State, ...] = ("lean", "none found", "cannot tell")
 
 _LEFT, _WIDTH = 2.0, 96.0  # of the drawn interval, in a picture that is 100 wide
+
+Scale = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +40,10 @@ class Conclusion:
     """One verdict as the first screen shows it."""
 
     verdict: Verdict
-    sentence: str  # without the model's name, which heads the column
-    numbers: str
+    state: str
+    sentence: str  # without the model's name, which heads the row; of what cannot be told the reason alone
+    estimate: str
+    limits: str  # of the 95 % interval
     detectable: str  # the smallest effect that would have been found; "": not known
     interval: Interval | None
     evidence: (
@@ -49,7 +55,7 @@ class Conclusion:
 class Cell:
     """What one audit says of one model; `first` is None where the model was not asked."""
 
-    model: str
+    audit: str
     first: Conclusion | None
     others: tuple[Conclusion, ...] = ()
 
@@ -61,23 +67,28 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One audit, with a cell for each model."""
+    """One model, with a cell for each audit."""
 
-    audit: str
+    model: str
     cells: tuple[Cell, ...]
 
 
 def summary_rows(findings: Iterable[Findings], models: Sequence[str]) -> tuple[Row, ...]:
-    """Return the grid: a row for each audit that has verdicts, a cell for each model, in the order given."""
-    rows = []
-    for found in findings:
-        if not found.verdicts:
-            continue
-        scales = _scales(found.verdicts)
-        of_model = {model: [each for each in found.verdicts if _is_about(each, model)] for model in models}
-        cells = tuple(_cell(model, verdicts, scales) for model, verdicts in of_model.items())
-        rows.append(Row(audit=found.probe, cells=cells))
-    return tuple(rows)
+    """Return the grid: a row for each model, a cell for each audit that has verdicts, in the order given."""
+    concluded = {found.probe: found.verdicts for found in findings if found.verdicts}
+    if not concluded:
+        return ()
+    scales = {audit: _scales(verdicts) for audit, verdicts in concluded.items()}
+    return tuple(
+        Row(
+            model=model,
+            cells=tuple(
+                _cell(audit, [each for each in verdicts if _is_about(each, model)], scales[audit])
+                for audit, verdicts in concluded.items()
+            ),
+        )
+        for model in models
+    )
 
 
 def counts(rows: Iterable[Row]) -> dict[str, int]:
@@ -101,59 +112,72 @@ def _place(verdict: Verdict) -> float:
     return order if is_of_a_lean(verdict) else order + len(_FIRST)
 
 
-def _cell(model: str, verdicts: Sequence[Verdict], scales: Mapping[str, tuple[float, float]]) -> Cell:
+def _cell(audit: str, verdicts: Sequence[Verdict], scales: Mapping[str, Scale]) -> Cell:
     # stable: among verdicts of one state the audit's own order says which matters most
     ordered = sorted(verdicts, key=_place)
     shown = [_conclusion(verdict, scales.get(verdict.aspect)) for verdict in ordered]
-    return Cell(model=model, first=shown[0] if shown else None, others=tuple(shown[1:]))
+    return Cell(audit=audit, first=shown[0] if shown else None, others=tuple(shown[1:]))
 
 
-def _conclusion(verdict: Verdict, scale: tuple[float, float] | None) -> Conclusion:
-    sentence = verdict.sentence.removeprefix(verdict.model).strip()
-    row = verdict.rows[0] if verdict.rows else None
+def _conclusion(verdict: Verdict, scale: Scale | None) -> Conclusion:
     told = verdict.state != "cannot tell"
+    sentence = verdict.sentence.removeprefix(verdict.model).strip()
+    if verdict.reason and not told:  # the state says already that it cannot be judged
+        sentence = f"{verdict.reason.rstrip('.')}."
+    row = verdict.rows[0] if verdict.rows else None
+    reach = verdict.detectable
     return Conclusion(
         verdict=verdict,
+        state=state_text(verdict),
         sentence=sentence[:1].upper() + sentence[1:],
-        numbers=_numbers(verdict) if told else "",
-        detectable=estimate_text(verdict.detectable) if told and math.isfinite(verdict.detectable) else "",
-        interval=_interval(verdict, scale) if told and scale else None,
+        estimate=estimate_text(verdict.estimate) if told else "",
+        limits=interval_text(verdict.low, verdict.high) if told else "",
+        detectable=estimate_text(reach) if told and math.isfinite(reach) else "",
+        interval=drawn(verdict, scale, reach, what="effect") if told and scale else None,
         evidence=(row.table, row.labels) if row else None,
     )
 
 
-def _numbers(verdict: Verdict) -> str:
-    return f"{estimate_text(verdict.estimate)} {interval_text(verdict.low, verdict.high)}"
-
-
-def _scales(verdicts: Iterable[Verdict]) -> dict[str, tuple[float, float]]:
-    """Return for each aspect the range that holds 0, every interval and every detectable effect."""
+def _scales(verdicts: Iterable[Verdict]) -> dict[str, Scale]:
+    """Return the scale of each aspect."""
     ends: dict[str, list[float]] = {}
     for verdict in verdicts:
-        if verdict.state == "cannot tell":
-            continue
-        reach = verdict.detectable
-        numbers = (verdict.low, verdict.high, verdict.estimate, reach, -reach)
-        ends.setdefault(verdict.aspect, [0.0]).extend(number for number in numbers if math.isfinite(number))
-    return {aspect: (min(all_), max(all_)) for aspect, all_ in ends.items() if min(all_) < max(all_)}
+        if verdict.state != "cannot tell":
+            reach = verdict.detectable
+            ends.setdefault(verdict.aspect, []).extend(
+                (verdict.low, verdict.high, verdict.estimate, reach, -reach)
+            )
+    return {aspect: scale_of(numbers) for aspect, numbers in ends.items()}
 
 
-def _interval(verdict: Verdict, scale: tuple[float, float]) -> Interval | None:
-    if not all(map(math.isfinite, (verdict.low, verdict.high, verdict.estimate))):
-        return None
+def scale_of(numbers: Iterable[float]) -> Scale:
+    """Return the range that holds 0 and all of the numbers that were computed.
+
+    >>> scale_of([0.2, math.nan, 0.5])
+    (0.0, 0.5)
+    """
+    known = [0.0, *filter(math.isfinite, numbers)]
+    return min(known), max(known)
+
+
+def drawn(
+    measured: Verdict | ChangeVerdict | Finding, scale: Scale, reach: float, *, what: str
+) -> Interval | None:
+    """Return an interval as it is drawn; None where there is none, or nothing but 0 on its scale."""
     least, most = scale
+    if not least < most or not all(map(math.isfinite, (measured.low, measured.high, measured.estimate))):
+        return None
 
     def place(number: float) -> float:
         return round(_LEFT + _WIDTH * (number - least) / (most - least), 2)
 
-    reach = verdict.detectable
     known = math.isfinite(reach)
+    numbers = f"{estimate_text(measured.estimate)}, 95 % interval {interval_text(measured.low, measured.high)}"
     return Interval(
         zero=place(0.0),
-        low=place(verdict.low),
-        high=place(verdict.high),
-        estimate=place(verdict.estimate),
+        low=place(measured.low),
+        high=place(measured.high),
+        estimate=place(measured.estimate),
         detectable=(place(-reach), place(reach)) if known else None,
-        numbers=f"{estimate_text(verdict.estimate)}, 95 % interval {interval_text(verdict.low, verdict.high)}"
-        + (f"; smallest detectable effect {estimate_text(reach)}" if known else ""),
+        numbers=numbers + (f"; smallest detectable {what} {estimate_text(reach)}" if known else ""),
     )

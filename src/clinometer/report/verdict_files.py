@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Literal, Protocol
 
 from clinometer.report.rounding import estimate_text, interval_text, json_number
-from clinometer.types import ChangeVerdict, State, Verdict
+from clinometer.types import EVERY_MEASURE, ChangeVerdict, State, Verdict
 
 FORMAT = 1  # of the JSON file
 MOST_NOTES = 20
@@ -46,6 +46,11 @@ def is_of_a_lean(verdict: Verdict) -> bool:
     return verdict.concerns == "lean" or (verdict.concerns == "refusals" and verdict.state == "lean")
 
 
+def state_text(verdict: Verdict) -> str:
+    """Return a state as a reader sees it: that something moves a model which should not is no lean."""
+    return "not robust" if verdict.concerns == "robustness" and verdict.state == "lean" else verdict.state
+
+
 def exit_code(
     verdicts: Sequence[Verdict], *, fail_on: FailOn, allow_cannot_tell: bool = False, limits: Limits | None = None
 ) -> int:
@@ -70,7 +75,14 @@ def change_exit_code(
     """Return 3 if a model became worse, by more than its limit where there are limits; 4 and 0 as `exit_code`."""
     if not fail_on and limits is None:
         return 0
-    counted = [(each, each.measure) for each in verdicts]
+    counted = [
+        # what only one of two models was asked could be told of no measure that has a limit
+        (
+            each,
+            next(iter((limits or {}).get(each.audit, {})), "") if each.measure == EVERY_MEASURE else each.measure,
+        )
+        for each in verdicts
+    ]
     return _code(counted, broken="worse", limits=limits, allow_cannot_tell=allow_cannot_tell)
 
 
@@ -102,10 +114,15 @@ def limit_of(limits: Limits, audit: str, name: str) -> float | None:
     return of_audit.get(name, of_audit.get("*"))
 
 
-def verdicts_json(run: str, verdicts: Sequence[Verdict]) -> str:
-    """Return the verdicts as JSON; what was not computed is null."""
+def verdicts_json(run: str, verdicts: Sequence[Verdict], changes: Sequence[ChangeVerdict] = ()) -> str:
+    """Return the verdicts as JSON, and those on what training changed; what was not computed is null."""
     return json.dumps(
-        {"format": FORMAT, "run": run, "verdicts": [_plain(asdict(verdict)) for verdict in verdicts]},
+        {
+            "format": FORMAT,
+            "run": run,
+            "verdicts": [_plain(asdict(verdict)) for verdict in verdicts],
+            "changes": [_plain(asdict(change)) for change in changes],
+        },
         indent=2,
         ensure_ascii=False,
         allow_nan=False,
@@ -195,7 +212,7 @@ def _line(verdict: Verdict) -> str:
     effect = f"{estimate_text(verdict.estimate)} {interval_text(verdict.low, verdict.high)}" if told else "–"
     size = f" ({_text(verdict.size)})" if verdict.size else ""
     cells = (
-        f"**{verdict.state}**" if verdict.state == "lean" else verdict.state,
+        f"**{state_text(verdict)}**" if verdict.state == "lean" else verdict.state,
         _text(verdict.model),
         f"{_text(verdict.audit)}: {_text(verdict.aspect)}",
         _text(effect),

@@ -34,6 +34,7 @@ from clinometer.stats.permutation import (
     sign_flip_test,
 )
 from clinometer.stats.shares import ShareInterval, paired_share_interval, share_interval, share_p
+from clinometer.stats.trainings import TrainingNoise, training_noise, with_training_noise
 from clinometer.stats.two_groups import SingleCase, single_case_test, two_group_bootstrap, two_group_permutation
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "ShareInterval",
     "SingleCase",
     "Sure",
+    "TrainingNoise",
     "benjamini_hochberg",
     "cluster_bootstrap",
     "cohens_kappa",
@@ -71,7 +73,9 @@ __all__ = [
     "share_p",
     "sign_flip_test",
     "single_case_test",
+    "training_noise",
     "two_group_bootstrap",
     "two_group_permutation",
     "two_sided_p",
+    "with_training_noise",
 ]

@@ -2,6 +2,7 @@
 
 from clinometer.store.atomic import explain_os_errors, make_folder, write_atomically
 from clinometer.store.bundle import open_any, open_bundle, write_bundle
+from clinometer.store.columns import Recorded
 from clinometer.store.creation import refuse_occupied
 from clinometer.store.documents import FORMAT, INPUTS, LOCK, PLACES
 from clinometer.store.empty import empty_records
@@ -12,7 +13,7 @@ from clinometer.store.run import RunFolder, RunModels
 from clinometer.store.schema import Row
 from clinometer.store.seal import SEAL
 from clinometer.store.sharing import fetched, working_folder
-from clinometer.store.tags import digest_of_tags
+from clinometer.store.tags import digest_of_tags, digests_of_tags
 from clinometer.store.writer import RecordWriter
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "DamagedPart",
     "Done",
     "RecordWriter",
+    "Recorded",
     "Row",
     "RunFolder",
     "RunModels",
@@ -32,6 +34,7 @@ __all__ = [
     "changed_csvs",
     "compare_findings",
     "digest_of_tags",
+    "digests_of_tags",
     "empty_records",
     "explain_os_errors",
     "fetched",

@@ -11,8 +11,9 @@ import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import polars as pl
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clinometer.store.atomic import write_atomically
@@ -46,20 +47,43 @@ def _chunks(parts: Iterable[IntactPart]) -> Iterator[tuple[list[Path], list[pa.T
     tables: list[pa.Table] = []
     rows = size = 0
     for part in parts:
-        table = pq.read_table(pa.BufferReader(part.data))
-        rows, size = rows + len(table), size + table.nbytes
+        table = _read(part.data)
+        taken = sum(_bytes_of(chunk) for column in table.columns for chunk in column.chunks)
+        rows, size = rows + len(table), size + taken
         if tables and (rows > ROWS or size > BYTES):
             yield paths, tables
-            paths, tables, rows, size = [], [], len(table), table.nbytes
+            paths, tables, rows, size = [], [], len(table), taken
         paths.append(part.path)
         tables.append(table)
     if tables:
         yield paths, tables
 
 
+def _read(data: bytes) -> pa.Table:
+    """Read a part; texts stay as they are in the file, a dictionary and one number for each row."""
+    schema = pq.read_metadata(pa.BufferReader(data)).schema
+    leaves = [schema.column(number) for number in range(len(schema))]
+    texts = [leaf.path for leaf in leaves if leaf.logical_type.type == "STRING" and _is_flat(leaf.path)]
+    return pq.read_table(pa.BufferReader(data), read_dictionary=texts)
+
+
+def _is_flat(path: str) -> bool:
+    """Tell whether a leaf is a column of texts or of lists of texts; a tag's name may have a dot in it."""
+    return path.startswith("tag_") or "." not in path.removesuffix(".list.element")
+
+
+def _bytes_of(array: pa.Array) -> int:
+    """Return how much memory an array takes once its texts are written out."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary).take(array.indices)
+        return 4 * len(array) + (pc.sum(lengths).as_py() or 0)
+    return _bytes_of(array.flatten()) + 4 * len(array) if pa.types.is_list(array.type) else int(array.nbytes)
+
+
 def _latest(tables: list[pa.Table]) -> pa.Table:
     """Join tables by index; of two records the later counts."""
-    joined = pa.concat_tables(tables, promote_options="permissive")
-    order = pl.DataFrame({"index": pl.Series(joined["index"].to_numpy())}).with_row_index("row")
-    rows = order.group_by("index").agg(pl.col("row").last()).sort("index")["row"]
-    return joined.take(pa.array(rows.to_numpy()))
+    joined = pa.concat_tables(tables, promote_options="permissive").combine_chunks()  # one dictionary for all
+    index = joined["index"].to_numpy()
+    order = np.argsort(index, kind="stable")
+    last = np.append(index[order][1:] != index[order][:-1], True)
+    return joined.take(pa.array(order[last]))

@@ -24,13 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinometer.errors import StoreError
-from clinometer.limits import require_modest
+from clinometer.limits import require_reasonable_size
 from clinometer.plain import without_formula
 from clinometer.store.atomic import make_folder, read_json, remove_leftovers, to_json, write_together
 from clinometer.store.inside import read_plain
 from clinometer.store.names import column_name, safe_name
 from clinometer.store.shapes import all_built, built
-from clinometer.types import Figure, Finding, Findings, FindingTable, Notice, Verdict
+from clinometer.types import ChangeVerdict, Figure, Finding, Findings, FindingTable, Notice, Verdict
 
 INDEX = "index.json"
 _TABLE_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(parquet|csv)")
@@ -80,6 +80,7 @@ def write_findings(folder: Path, findings: Findings, *, run: Path) -> None:
         "notices": findings.notices,
         "headlines": findings.headlines,
         "verdicts": findings.verdicts,
+        "changes": findings.changes,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
     before = _written_before(folder)
@@ -130,6 +131,7 @@ def read_findings(folder: Path) -> Findings:
             notices=all_built(Notice, index["notices"]),
             headlines=built(tuple[str, ...], index["headlines"]),
             verdicts=all_built(Verdict, index.get("verdicts", [])),
+            changes=all_built(ChangeVerdict, index.get("changes", [])),
             release=built(str, index.get("release", "")),
         )
 
@@ -153,7 +155,8 @@ def findings_digest(findings: Iterable[Findings]) -> str:
             "figures": each.figures,
             "notices": each.notices,
             "headlines": each.headlines,
-            **({"verdicts": each.verdicts} if each.verdicts else {}),  # those of older runs have none
+            # those of older runs have none
+            **{name: given for name in ("verdicts", "changes") if (given := getattr(each, name))},
         }
         for each in sorted(findings, key=lambda each: each.probe)
     ]
@@ -176,8 +179,11 @@ def compare_findings(stored: Findings, computed: Findings) -> Comparison:
     wording = [
         what for what in ("headlines", "notices", "figures") if getattr(stored, what) != getattr(computed, what)
     ]
-    if [verdict.sentence for verdict in stored.verdicts] != [verdict.sentence for verdict in computed.verdicts]:
-        wording.append("verdicts")
+    for what in ("verdicts", "changes"):
+        if [each.sentence for each in getattr(stored, what)] != [
+            each.sentence for each in getattr(computed, what)
+        ]:
+            wording.append(what)
     before, now = ({table.name: table for table in each.tables} for each in (stored, computed))
     for name in dict.fromkeys([*before, *now]):
         if name not in now or name not in before:
@@ -198,15 +204,20 @@ def compare_findings(stored: Findings, computed: Findings) -> Comparison:
 
 
 def _verdict_differences(stored: Findings, computed: Findings) -> list[str]:
-    """Name the aspects whose verdicts do not follow, where both have one."""
-    now = {(verdict.model, verdict.aspect): verdict for verdict in computed.verdicts}
+    """Name the aspects, and the changes, whose verdicts do not follow, where both have one."""
+
+    def by_name(findings: Findings) -> dict[tuple[str, ...], Verdict | ChangeVerdict]:
+        leans = {(each.model, each.aspect): each for each in findings.verdicts}
+        return leans | {(each.after, each.before, each.measure): each for each in findings.changes}
+
+    now = by_name(computed)
     found = []
-    for verdict in stored.verdicts:
-        other = now.get((verdict.model, verdict.aspect))
+    for names, verdict in by_name(stored).items():
+        other = now.get(names)
         for name in ("state", "estimate", "low", "high", "p", "q", "n", "detectable") if other else ():
             mine, theirs = getattr(verdict, name), getattr(other, name)
             if not (mine == theirs if isinstance(mine, str) else _close(mine, theirs)):
-                where = f"the verdict on {verdict.model}, {verdict.aspect}"
+                where = f"the verdict on {', '.join(names)}"
                 found.append(f"{where}: {name} {mine!r} is stored, {theirs!r} follows")
                 break
     return found
@@ -327,7 +338,7 @@ def _csv(table: pa.Table) -> bytes:
 def _frame(data: bytes) -> pl.DataFrame:
     """Decode a table; raise ValueError for one that is not Parquet, or unpacks to too much."""
     try:
-        require_modest(pq.read_metadata(io.BytesIO(data)))
+        require_reasonable_size(pq.read_metadata(io.BytesIO(data)))
         return pl.read_parquet(io.BytesIO(data))
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(f"a table cannot be read: {getattr(error, 'strerror', None) or error}") from error

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from clinometer.errors import RecordsError, StoreError
 from clinometer.store.atomic import write_atomically
+from clinometer.store.columns import Columns, Converter, Recorded, joined
 from clinometer.store.names import DAMAGED, PartName, StageKey
 from clinometer.store.parts import encode_part
-from clinometer.store.schema import Row, batch_of
+from clinometer.store.schema import Row
 
 FLUSH_SECONDS = 2.0
 RELABELLED = "relabelled"  # by whom a part was written that holds answers of earlier parts
@@ -50,26 +51,28 @@ class RecordWriter:
         self._flush_seconds = flush_seconds
         self._max_rows = max_rows
         self._clock = clock
-        self._batches: list[pa.RecordBatch] = []
+        self._converter = Converter()
+        self._batches: list[Columns] = []
         self._waiting = self._bytes = 0
         self._schema: pa.Schema | None = None
         self._kind: type | None = None
         self._sequence = _next_sequence(folder)
         self._last_flush = clock()
 
-    def append(self, rows: Sequence[Row]) -> None:
+    def append(self, rows: Sequence[Row] | Recorded) -> None:
         """Take one finished batch: all of it or, if a value cannot be stored, none of it."""
-        if not rows:
+        recorded = rows if isinstance(rows, Recorded) else Recorded.of(rows) if rows else None
+        if recorded is None:
             return
-        if min(row.index for row in rows) < 0:
+        if recorded.indices.min() < 0:
             raise RecordsError(f"{self._stage}: an index is negative; it is an item's place in its stage, from 0")
-        batch = batch_of(rows)
-        kind = type(rows[0].item.request)
-        self._schema = self._agreed(batch.schema, kind)
+        columns = self._converter.columns(recorded)
+        kind = recorded.items.requests.kind
+        self._schema = self._agreed({name: column.values.type for name, column in columns.items()}, kind)
         self._kind = kind
-        self._batches.append(batch)
-        self._waiting += len(rows)
-        self._bytes += batch.nbytes
+        self._batches.append(columns)
+        self._waiting += len(recorded.indices)
+        self._bytes += sum(column.bytes_of() for column in columns.values())
         full = self._waiting >= self._max_rows or self._bytes >= MAX_BYTES
         if full or self._clock() - self._last_flush >= self._flush_seconds:
             self.flush()
@@ -85,7 +88,10 @@ class RecordWriter:
         if self._batches:
             by = self._by() if self._by else None
             by = {**by, RELABELLED: True} if by and relabelled else by
-            data = encode_part(self._batches, run_id=self._run_id, stage=self._stage, by=by)
+            names = dict.fromkeys(name for columns in self._batches for name in columns)
+            assert self._schema is not None, "every batch has one"
+            batch = joined(self._batches, pa.schema([self._schema.field(name) for name in names]))
+            data = encode_part([batch], run_id=self._run_id, stage=self._stage, by=by)
             name = PartName.of(data, sequence=self._sequence).file_name
             write_atomically(self._folder / name, data, run=self._run)
             self._sequence += 1
@@ -103,8 +109,9 @@ class RecordWriter:
         if not isinstance(error, StoreError):
             self.flush()
 
-    def _agreed(self, schema: pa.Schema, kind: type) -> pa.Schema:
+    def _agreed(self, types: Mapping[str, pa.DataType], kind: type) -> pa.Schema:
         """Return the schema of all batches so far; raise if this one does not fit into the same table."""
+        schema = pa.schema(list(types.items()))
         if self._schema is None or self._kind is None:
             return schema
         if kind is not self._kind:

@@ -152,18 +152,6 @@ class MitigationSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusSettings:
-    """Which documents of a corpus a mitigation is trained on, and how many are kept to measure perplexity."""
-
-    held_out: int = 100
-    at_most: int = 0  # documents to which the corpus is cut first; 0: no limit
-
-    def __post_init__(self) -> None:
-        _check_held_out(self.held_out)
-        _check("at_most", self.at_most, self.at_most >= 0, "0 (no limit) or more")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LabellingSettings:
     """Which sentences the sentiment projection learns from."""
 
@@ -176,6 +164,19 @@ class LabellingSettings:
         _check("sentences", self.sentences, self.sentences >= 1, "1 or more")
         _check("threshold", self.threshold, 0 <= self.threshold < 1, "0 or more and less than 1")
         _check("seed", self.seed, self.seed >= 0, "0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusSettings:
+    """Which documents of a corpus a mitigation is trained on, and how many are kept to measure perplexity."""
+
+    held_out: int = 100
+    at_most: int = 0  # documents to which the corpus is cut first; 0: no limit
+    labelling: LabellingSettings | None = None  # of its sentences, for the sentiment projection; None: the usual
+
+    def __post_init__(self) -> None:
+        _check_held_out(self.held_out)
+        _check("at_most", self.at_most, self.at_most >= 0, "0 (no limit) or more")
 
 
 def card_settings(

@@ -25,12 +25,12 @@ from clinometer.engine.provenance import describe_machine, describe_session, wit
 from clinometer.errors import AwaitedError, InputError, PoisonedError
 from clinometer.models.protocols import Call, Model
 from clinometer.probes.protocol import Plan, Probe, Stage, questions_version
-from clinometer.questions import items_of
+from clinometer.questions import Items, in_windows
 from clinometer.results import Run
 from clinometer.spec import dump_spec, with_folders
 from clinometer.store import RunFolder, RunModels, StageKey, refuse_occupied, working_folder
 from clinometer.store.remote import address_of
-from clinometer.types import AuditSpec, Findings, Item, ModelInfo
+from clinometer.types import AuditSpec, Findings, ModelInfo
 from clinometer.workflows.checks import (
     FirstQuestions,
     check_addresses,
@@ -292,14 +292,15 @@ class _Completion:
         answering = plan.answers(stage)
         key = StageKey(probe=probe.name, model=plan.model.name, stage=stage.name)
         done = self.run.done(key)
-        items, total = self._items(probe, plan, stage)
-        if (first := next(items, None)) is None:  # such as when no answer of the stage before can be used
+        windows = self._windows(probe, plan, stage)
+        if (first := next(windows, None)) is None:  # such as when no answer of the stage before can be used
             return
-        items = itertools.chain([first], items)
+        # 0 where more than a window must be made to know
+        total = stage.size or (len(first) if len(first) < WINDOW else 0)
         label = f"{probe.name} · {plan.model.name} · {stage.name}"
         progress.begin(label, total=total, done=min(len(done), total) if total else len(done))
         run_stage(
-            items,
+            itertools.chain([first], windows),
             run=self.run,
             key=key,
             done=done,
@@ -324,15 +325,10 @@ class _Completion:
             self.run.add_session(with_time(self.session))
             return self.session
 
-    def _items(self, probe: Probe, plan: Plan, stage: Stage) -> tuple[Iterator[Item], int]:
-        """Return the items of a stage and how many they are; 0 where more than a window must be made to know."""
-        items = self.first.take(probe, plan, stage) if self.first else None
-        if items is None:
-            items = items_of(probe.questions(stage, plan, RunRecords(self.run, probe.name)))
-        if stage.size:
-            return items, stage.size
-        window = list(itertools.islice(items, WINDOW))
-        return itertools.chain(window, items), len(window) if len(window) < WINDOW else 0
+    def _windows(self, probe: Probe, plan: Plan, stage: Stage) -> Iterator[Items]:
+        """Return the questions of a stage, a window at a time."""
+        windows = self.first.take(probe, plan, stage) if self.first else None
+        return windows or in_windows(probe.questions(stage, plan, RunRecords(self.run, probe.name)), WINDOW)
 
     def _conclude(self, probe: Probe, plans: list[Plan]) -> Findings:
         self.progress.note(f"{probe.name}: reading the answers")

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from clinometer.train import Checkpoint
 
 AUDIT = "audit"  # the run folder, beside the checkpoints
+USUAL_TRAININGS = 3  # of one kind, where nothing is said and the audit is not a quick one
+MOST_TRAININGS = 10  # by their number alone: who wants more names the seeds
+
+Seeds = int | Sequence[int] | None  # how many trainings of a kind, or their seeds; None: what the profile allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,43 @@ class Tuned:
 
         known = {info.name: info.weights for info in self.run.models} if self.run else {}
         return known.get(checkpoint.folder.name) or weights_checksum(checkpoint.folder)
+
+
+def seeds_of(
+    given: Seeds, *, first: int, audit: CheckpointAudit | None, usual: Sequence[int] = ()
+) -> tuple[int, ...]:
+    """Return the seeds of the trainings of each kind; `usual` are taken in place of those that follow the first.
+
+    >>> seeds_of(None, first=0, audit=CheckpointAudit())
+    (0, 1, 2)
+    >>> seeds_of(None, first=0, audit=CheckpointAudit(profile="quick"))
+    (0,)
+    >>> seeds_of(2, first=7, audit=None), seeds_of([5, 9, 5], first=7, audit=None)
+    ((7, 8), (5, 9))
+    """
+    if given is not None and not isinstance(given, int):
+        found = tuple(dict.fromkeys(given))
+    else:
+        # without intervals nobody asks how sure they are
+        allowed = 1 if audit is None or audit.profile == "quick" else USUAL_TRAININGS
+        count = allowed if given is None else given
+        if count > MOST_TRAININGS:
+            raise InputError(
+                f"{count} trainings of each kind are many; name their seeds, such as --seeds 13 21 42"
+            )
+        found = tuple(usual[:count]) if len(usual) >= count else tuple(range(first, first + max(count, 0)))
+    if not found:
+        raise InputError("at least one training is needed, such as --seeds 1")
+    return found
+
+
+def with_seed(name: str, seed: int, seeds: Sequence[int]) -> str:
+    """Return the name of a folder, with the seed where there are several trainings of a kind.
+
+    >>> with_seed("m-news-1", 0, [0]), with_seed("m-news-1", 2, [0, 2])
+    ('m-news-1', 'm-news-1-seed-2')
+    """
+    return name if len(seeds) == 1 else f"{name}-seed-{seed}"
 
 
 def short_name(model: str) -> str:

@@ -17,8 +17,8 @@ from clinometer.models.endpoint.address import Address
 from clinometer.models.protocols import Model
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.protocol import Plan, Probe, Stage
-from clinometer.questions import items_of
-from clinometer.types import AuditSpec, Item, ModelInfo
+from clinometer.questions import Items, in_windows
+from clinometer.types import AuditSpec, ModelInfo
 from clinometer.workflows.plans import all_models, fits, labels_of, players_of, probe_options
 
 _KEPT_ITEMS = 100_000  # of first windows: about 100 MB; what is beyond is made twice
@@ -124,7 +124,7 @@ class FirstQuestions:
     def __init__(self, spec: AuditSpec, probes: Mapping[str, Probe]) -> None:
         self._spec = spec
         self._probes = probes
-        self._made: dict[tuple[str, str], Iterator[Item]] = {}
+        self._made: dict[tuple[str, str], Iterator[Items]] = {}
         self._kept = 0
 
     def check(self, model: Model, info: ModelInfo) -> None:
@@ -132,14 +132,15 @@ class FirstQuestions:
         for name, probe in self._probes.items():
             if fits(probe, info):
                 plan = Plan(options=probe_options(probe, self._spec), seed=self._spec.seed, model=info)
-                items = items_of(probe.questions(probe.stages(plan)[0], plan, NoRecords()))
-                window = list(itertools.islice(items, WINDOW))
-                model.cost([item.request for item in window])
-                self._kept += len(window)
+                windows = in_windows(probe.questions(probe.stages(plan)[0], plan, NoRecords()), WINDOW)
+                window = next(windows, None)
+                if window is not None:
+                    model.cost(window.requests)
+                    self._kept += len(window)
                 if self._kept <= _KEPT_ITEMS:
-                    self._made[name, info.name] = itertools.chain(window, items)
+                    self._made[name, info.name] = itertools.chain([] if window is None else [window], windows)
 
-    def take(self, probe: Probe, plan: Plan, stage: Stage) -> Iterator[Item] | None:
+    def take(self, probe: Probe, plan: Plan, stage: Stage) -> Iterator[Items] | None:
         """Return the questions of a first stage, once; None for what was not made, or not kept."""
         if stage != probe.stages(plan)[0]:
             return None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +13,15 @@ from clinometer import __version__
 from clinometer.errors import ClinometerError, InputError, nearest
 from clinometer.limits import TEXT, read_limited
 from clinometer.probes import PROBES, get_probe
-from clinometer.probes.kit.before_after import pairs_of
-from clinometer.probes.kit.compare import Change, Units, compare_models, most_changed, places_of
+from clinometer.probes.kit.asking import BEFORE, Units
+from clinometer.probes.kit.before_after import arms_of
+from clinometer.probes.kit.compare import Change, Compared, compare_all
+from clinometer.probes.kit.verdicts import untold_change
 from clinometer.probes.protocol import Probe
 from clinometer.results import Comparison
 from clinometer.store import RunFolder, open_any
-from clinometer.types import ChangeVerdict, Finding, Findings, FindingTable, ModelInfo, Verdict
+from clinometer.types import ChangeVerdict, Finding, Findings, ModelInfo, Verdict
+from clinometer.workflows.comparison_tables import standings_of, tables_of_comparison
 from clinometer.workflows.plans import conclude, other_questions, plans_of, probe_options, spec_of, stages_of
 
 MANY = 5  # models from which a page is a table of all, and not of pairs with the first
@@ -75,6 +76,20 @@ class Side:
                     yield each
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SidePair:
+    """A model, and what it is compared with: another, or several trainings of it that differ in their seed."""
+
+    before: Side
+    after: tuple[Side, ...]
+    label: str  # of what comes after
+    role: str = ""  # of the model before, where the others began with it
+
+
+def _pair(before: Side, after: Side) -> SidePair:
+    return SidePair(before=before, after=(after,), label=after.label)
+
+
 def run_compare(request: CompareRequest) -> Comparison:
     """Compare every model with the one before it; where there are many, all with each other, too."""
     given = {probe.name: probe for probe in request.probes}
@@ -82,38 +97,47 @@ def run_compare(request: CompareRequest) -> Comparison:
     found = dict.fromkeys(name for source in sources for name in source.findings)
     known = {name: probe for name in found if (probe := _probe(name, given)) is not None}
     sides = _sides(sources)
-    tuned = len(sources) == 1 and bool(pairs_of([side.model for side in sides]))
+    tuned = len(sources) == 1 and bool(arms_of([side.model for side in sides]))
     many = len(sides) >= MANY and len(sources) != 2 and not tuned
     pairs = _pairs(sides, sources, base=request.base, many=many) if not many or request.base else []
     if pairs and not request.base and sources[0].given != _given(request.sources[0]):
         raise InputError(f"the first is before, and cannot be opened: {left_out[0].removeprefix('Left out: ')}")
     audits = {name: known[name] for name in sorted(known)}
     units = {(id(side), name): side.units(name, probe) for side in sides for name, probe in audits.items()}
-    changes: list[Change] = []
     notes = [*left_out, *(f"{name}: this audit is not installed here." for name in found if name not in known)]
-    shared: list[Finding] = []
-    for before, after in pairs:
-        obstacles, told = _obstacles(before, after, audits)
+    sought: list[Compared] = []
+    for pair in pairs:
+        obstacles, told = _obstacles(pair.before, pair.after[0], audits)
         notes += told
-        of_audits = {name: (units[id(before), name], units[id(after), name]) for name in audits}
-        made = compare_models(
-            of_audits, before=before.label, after=after.label, seed=request.seed, obstacles=obstacles
+        of_audits = {
+            name: [(units[id(pair.before), name], units[id(after), name]) for after in pair.after]
+            for name in audits
+        }
+        sought.append(
+            Compared(
+                before=pair.before.label, after=pair.label, audits=of_audits, obstacles=obstacles, role=pair.role
+            )
         )
-        changes += made
-        shared += _shared(before, after, made)
-        notes += _unpaired(before, after, audits, of_audits)
+    made = compare_all(sought, seed=request.seed)
+    changes = [change for of_pair in made for change in of_pair]
+    shared = [row for pair, of_pair in zip(pairs, made, strict=True) for row in _shared(pair, of_pair)]
+    verdicts = [change.verdict for change in changes]
+    for pair, of_pair in zip(pairs, sought, strict=True):
+        told, untold = _unpaired(pair, audits, of_pair)
+        notes += told
+        verdicts += untold
     notes += _alone(sides, pairs) if pairs else ()
     standings = [
         row
         for name in audits
-        for row in _standings(name, {side.label: units[id(side), name] for side in sides}, seed=request.seed)
+        for row in standings_of(name, {side.label: units[id(side), name] for side in sides}, seed=request.seed)
     ]
     return Comparison(
         models=tuple(side.label for side in sides),
-        pairs=tuple((before.label, after.label) for before, after in pairs),
-        verdicts=tuple(change.verdict for change in changes),
+        pairs=tuple((pair.before.label, pair.label) for pair in pairs),
+        verdicts=tuple(verdicts),
         leans={side.label: tuple(side.verdicts()) for side in sides},
-        tables=tuple(_tables(changes, shared, standings, _similarity(sides, audits))),
+        tables=tuple(tables_of_comparison(verdicts, changes, shared, standings, _similarity(sides, audits))),
         audits={name: probe.title for name, probe in audits.items()},
         notes=tuple(dict.fromkeys(notes)),
         sources=tuple(source.name for source in sources),
@@ -220,7 +244,7 @@ def _only(tail: tuple[str, ...], place: tuple[str, ...], places: Sequence[tuple[
     return all(other[-len(tail) :] != tail for other in places if other != place)
 
 
-def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str, many: bool) -> list[tuple[Side, Side]]:
+def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str, many: bool) -> list[SidePair]:
     """Return which models are before and after: of one run its models, of several those of one name.
 
     Of many, a model that `base` names comes before all others.
@@ -230,23 +254,31 @@ def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str, many:
         before = named[0] if named else None
         if base and before is None:
             raise InputError(f"no model {base!r} to compare with; {nearest(base, [side.label for side in sides])}")
-        tuned = pairs_of([side.model for side in sides])
-        if before is None and tuned:
-            return [(sides[pair.before], sides[pair.after]) for pair in tuned]
+        arms = arms_of([side.model for side in sides])
+        if before is None and arms:
+            return [
+                SidePair(
+                    before=sides[arm.pairs[0].before],
+                    after=tuple(sides[pair.after] for pair in arm.pairs),
+                    label=arm.name,
+                    role=BEFORE,
+                )
+                for arm in arms
+            ]
         before = before or sides[0]
-        return [(before, side) for side in sides if side is not before]
+        return [_pair(before, side) for side in sides if side is not before]
     first = _base_source(sources, sides, base)
     if many and named:
-        return [(named[0], side) for side in sides if side is not named[0]]
+        return [_pair(named[0], side) for side in sides if side is not named[0]]
     ours = [side for side in sides if side.source is first and (side in named or not named)]
-    pairs = []
+    pairs: list[SidePair] = []
     for source in sources:
         theirs = [side for side in sides if side.source is source]
         if source is first:
             continue
-        alike = [(one, other) for one in ours for other in theirs if one.model.name == other.model.name]
+        alike = [_pair(one, other) for one in ours for other in theirs if one.model.name == other.model.name]
         if not alike and (len(ours) == 1 or len(theirs) == 1):
-            alike = [(one, other) for one in ours for other in theirs]
+            alike = [_pair(one, other) for one in ours for other in theirs]
         pairs += alike
     if not pairs:
         raise InputError(
@@ -315,7 +347,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _shared(before: Side, after: Side, changes: Sequence[Change]) -> Iterator[Finding]:
+def _shared(pair: SidePair, changes: Sequence[Change]) -> Iterator[Finding]:
     """Yield what two models share of what they were asked, question by question."""
     for change in changes:
         match = change.match
@@ -323,8 +355,8 @@ def _shared(before: Side, after: Side, changes: Sequence[Change]) -> Iterator[Fi
         labels: dict[str, str | int | float] = {
             "audit": change.verdict.audit,
             "measure": change.verdict.measure,
-            "before": before.label,
-            "after": after.label,
+            "before": pair.before.label,
+            "after": pair.label,
             "unit": match.before.unit,
             "units_before": counts[0],
             "units_after": counts[1],
@@ -335,32 +367,36 @@ def _shared(before: Side, after: Side, changes: Sequence[Change]) -> Iterator[Fi
 
 
 def _unpaired(
-    before: Side,
-    after: Side,
-    audits: Mapping[str, Probe],
-    units: Mapping[str, tuple[Sequence[Units], Sequence[Units]]],
-) -> Iterator[str]:
+    pair: SidePair, audits: Mapping[str, Probe], sought: Compared
+) -> tuple[list[str], list[ChangeVerdict]]:
+    """Return what of two models is not paired: notes, and what could not be told because one was not asked it."""
+    notes, untold = [], []
+    before, after = pair.before, pair.after[0]
     for name in audits:
-        ours, theirs = units[name]
+        ours, theirs = sought.audits[name][0]
         has = [any(v.audit == name for v in side.verdicts()) for side in (before, after)]
+        reason = ""
         if has[0] != has[1]:
-            asked, other = (before, after) if has[0] else (after, before)
-            yield f"{name}: {asked.label} was asked, {other.label} was not."
+            asked, other = (before.label, pair.label) if has[0] else (pair.label, before.label)
+            reason = f"{asked} was asked, {other} was not"
         elif all(has) and not hasattr(audits[name], "compared"):
-            yield f"{name}: this audit names no units, so its verdicts are shown, and nothing is paired."
+            notes.append(f"{name}: this audit names no units, so its verdicts are shown, and nothing is paired.")
         elif all(has) and not {each.question for each in ours} & {each.question for each in theirs}:
-            yield f"{name}: {before.label} and {after.label} were not asked the same."
+            reason = "they were not asked the same"
+        if reason:
+            untold.append(untold_change(audit=name, before=before.label, after=pair.label, reason=reason))
+    return notes, untold
 
 
-def _alone(sides: Sequence[Side], pairs: Sequence[tuple[Side, Side]]) -> Iterator[str]:
-    paired = {id(side) for pair in pairs for side in pair}
+def _alone(sides: Sequence[Side], pairs: Sequence[SidePair]) -> Iterator[str]:
+    paired = {id(side) for pair in pairs for side in (pair.before, *pair.after)}
     left = [side.label for side in sides if id(side) not in paired]
     if left:
         yield f"Not compared, because no other run has a model of that name: {', '.join(left)}."
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Tables
+# How alike they are
 
 
 def _similarity(sides: Sequence[Side], audits: Mapping[str, Probe]) -> list[Finding]:
@@ -378,122 +414,3 @@ def _similarity(sides: Sequence[Side], audits: Mapping[str, Probe]) -> list[Find
             for j, other in enumerate(asked)
         ]
     return rows
-
-
-def _standings(audit: str, units: Mapping[str, Sequence[Units]], *, seed: int) -> Iterator[Finding]:
-    """Yield every model on each question of an audit that at least two were asked."""
-    for question in dict.fromkeys(each.question for given in units.values() for each in given):
-        of_question = {
-            model: [each for each in given if each.question == question] for model, given in units.items()
-        }
-        # a question may be measured in several ways: what most models have is shown of all
-        usual = Counter(
-            tuple(each.same.items())
-            for given in of_question.values()
-            for each in given
-            if each.names and not each.gate
-        )
-        asked = {
-            model: max(given, key=lambda each: (not each.gate, usual[tuple(each.same.items())]))
-            for model, given in of_question.items()
-            if given
-        }
-        if len(asked) < 2:
-            continue
-        for place in places_of(audit, asked, seed=seed):
-            labels: dict[str, str | int | float] = {
-                "audit": audit,
-                "measure": place.units.title,
-                "model": place.model,
-                "group": " ".join(place.letters),
-                "asked": place.units.asked,
-                "reason": place.units.gate,
-            }
-            yield Finding(
-                labels=labels, estimate=place.lean, low=place.low, high=place.high, n=len(place.units.names)
-            )
-
-
-def _tables(
-    changes: Sequence[Change],
-    shared: Sequence[Finding],
-    standings: Sequence[Finding],
-    similar: Sequence[Finding],
-) -> Iterator[FindingTable]:
-    for name, title, rows in (
-        ("changes", "What changed", tuple(_change_row(change.verdict) for change in changes)),
-        ("units", "Where they differ most", tuple(row for change in changes for row in _unit_rows(change))),
-        ("ranks", "Order of units, where only that compares", tuple(_rank_rows(changes))),
-        ("shared", "What both were asked", tuple(shared)),
-        ("similarity", "How alike models see groups (ρ)", tuple(similar)),
-        ("standings", "Every model, and which cannot be told apart", tuple(standings)),
-    ):
-        yield FindingTable(name=name, title=title, caption=_CAPTIONS[name], rows=rows)
-
-
-_CAPTIONS = {
-    "changes": (
-        "How much farther from even-handed the second model is (|lean after| − |lean before|), over the "
-        "units that both were asked about. Intervals: 95 %, from paired differences and sums of the same "
-        "units. q: Benjamini–Hochberg over all measures of a pair. detectable: the smallest change that "
-        "would be found four times in five. change: of the lean with its sign. n: shared units."
-    ),
-    "units": (
-        "Words, groups, occupations, conditions or templates, those that differ most first: value after "
-        "minus value before. Nothing is tested here."
-    ),
-    "ranks": "Spearman's ρ over shared units of two models that were asked in ways whose values do not compare.",
-    "shared": (
-        "How many units both models share (estimate), of how many each was asked about, with which "
-        "templates and how."
-    ),
-    "similarity": (
-        "Representational similarity of the groups' emotion profiles (stereotypes audit): 1 is the same "
-        "relations between groups, 0 none in common. Over the groups that all of these models have; n: "
-        "groups."
-    ),
-    "standings": (
-        "The lean of every model. Models that share a letter cannot be told apart by paired tests (q over "
-        "all pairs of a measure). Only models that were asked in comparable ways have letters of one kind."
-    ),
-}
-
-
-def _rank_rows(changes: Sequence[Change]) -> Iterator[Finding]:
-    for change in changes:
-        if not math.isnan(change.match.ranks):
-            names = ("audit", "measure", "before", "after")
-            labels = {name: getattr(change.verdict, name) for name in names}
-            yield Finding(labels=labels, estimate=change.match.ranks, n=len(change.match.names))
-
-
-def _change_row(verdict: ChangeVerdict) -> Finding:
-    names = ("audit", "measure", "before", "after", "state", "lean_before", "lean_after", "change", "change_low",
-             "change_high", "detectable", "reason")  # fmt: skip
-    return Finding(
-        labels={name: getattr(verdict, name) for name in names},
-        estimate=verdict.estimate,
-        low=verdict.low,
-        high=verdict.high,
-        p=verdict.p,
-        q=verdict.q,
-        n=verdict.n,
-    )
-
-
-def _unit_rows(change: Change) -> Iterator[Finding]:
-    verdict = change.verdict
-    if not math.isnan(change.match.ranks):
-        return
-    for name, part, one, other in most_changed(change):
-        labels: dict[str, str | int | float] = {
-            "audit": verdict.audit,
-            "measure": verdict.measure,
-            "before": verdict.before,
-            "after": verdict.after,
-            "unit": name,
-            "part": part,
-            "value_before": one,
-            "value_after": other,
-        }
-        yield Finding(labels=labels, estimate=other - one, n=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,15 @@ from clinometer.train.processes import join_processes, wait_for_all
 from clinometer.types import ModelKind, ModelSpec
 from clinometer.workflows.checkpoints import (
     CheckpointAudit,
+    Seeds,
     Tuned,
     check_corpora,
     check_place,
     plan_audit,
+    seeds_of,
     short_name,
     train_and_audit,
+    with_seed,
 )
 from clinometer.workflows.pool import Execution
 
@@ -56,8 +59,8 @@ class MitigateRequest:
     attribute_file: Path | None = None  # … or your own instead
     methods: tuple[str, ...] = ("embedding",)
     strengths: tuple[float, ...] = (10.0,)
-    settings: MitigationSettings = field(default_factory=MitigationSettings)  # each training has its own λ
-    labelling: LabellingSettings = field(default_factory=LabellingSettings)
+    settings: MitigationSettings = field(default_factory=MitigationSettings)  # each has its own λ and seed
+    seeds: Seeds = None  # of the trainings of each method and strength; all else has that of the settings
     corpus_settings: CorpusSettings = field(default_factory=CorpusSettings)
     out: Path | None = None  # None: tuned/<model>-<attribute>-mitigated
     audit: CheckpointAudit | None = field(default_factory=CheckpointAudit)  # None: no audit
@@ -95,7 +98,7 @@ def run_mitigation(request: MitigateRequest, *, progress: Progress | None = None
             material,
             wanted,
             out=place,
-            labelling=request.labelling,
+            labelling=_labelling(request),
             device=request.execution.device,
             progress=progress,
         )
@@ -111,6 +114,10 @@ def run_mitigation(request: MitigateRequest, *, progress: Progress | None = None
     )
 
 
+def _labelling(request: MitigateRequest) -> LabellingSettings:
+    return request.corpus_settings.labelling or LabellingSettings(seed=request.settings.seed)
+
+
 def _checked(request: MitigateRequest) -> tuple[Attribute, tuple[Variant, ...], ModelKind]:
     """Return what the request means; refuse what cannot be mitigated, before a file is read or written."""
     attribute = (
@@ -118,12 +125,17 @@ def _checked(request: MitigateRequest) -> tuple[Attribute, tuple[Variant, ...], 
         if request.attribute_file is not None
         else load_attribute(request.attribute)
     )
-    wanted = variants(
-        request.methods,
-        request.strengths,
-        model=short_name(request.model),
-        attribute=attribute.name,
-        common=request.settings,
+    seeds = seeds_of(request.seeds, first=request.settings.seed, audit=request.audit)
+    wanted = tuple(
+        Variant(name=with_seed(each.name, seed, seeds), settings=replace(each.settings, seed=seed))
+        for each in variants(
+            request.methods,
+            request.strengths,
+            model=short_name(request.model),
+            attribute=attribute.name,
+            common=request.settings,
+        )
+        for seed in seeds
     )
     kind = built_as(resolve(ModelSpec(name=request.model)))
     if kind not in PROBES:
@@ -133,7 +145,7 @@ def _checked(request: MitigateRequest) -> tuple[Attribute, tuple[Variant, ...], 
         )
     methods = [each.settings.method for each in wanted]
     check_methods(methods, kind=kind, model=request.model)
-    scorer = request.labelling.scorer
+    scorer = _labelling(request).scorer
     if "sentiment" in methods and "classify" not in capabilities_of(ModelSpec(name=scorer)):
         raise ModelError(f"{scorer!r} cannot judge sentiment; expected a classifier such as builtin:sentiment")
     return attribute, wanted, kind

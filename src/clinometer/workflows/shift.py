@@ -12,12 +12,15 @@ from clinometer.errors import InputError
 from clinometer.train import Checkpoint, KeptBase, MaskedSettings, tune_masked
 from clinometer.workflows.checkpoints import (
     CheckpointAudit,
+    Seeds,
     Tuned,
     check_corpora,
     check_place,
     plan_audit,
+    seeds_of,
     short_name,
     train_and_audit,
+    with_seed,
 )
 from clinometer.workflows.pool import Execution
 
@@ -32,7 +35,8 @@ class ShiftRequest:
     model: str
     corpora: tuple[Path, ...]
     fractions: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0)
-    settings: MaskedSettings = field(default_factory=MaskedSettings)  # each training has its own fraction
+    settings: MaskedSettings = field(default_factory=MaskedSettings)  # each has its own fraction and seed
+    seeds: Seeds = None  # of the trainings of each corpus and share; the audit has that of the settings
     out: Path | None = None  # None: tuned/<model>-shift
     audit: CheckpointAudit | None = field(default_factory=CheckpointAudit)  # None: no audit
     execution: Execution = field(default_factory=Execution)
@@ -48,14 +52,20 @@ def run_shift(request: ShiftRequest, *, progress: Progress | None = None) -> Tun
     progress = progress or Silent()
     if not request.fractions:
         raise InputError("name at least one share of the corpus, such as --fraction 1")
-    each = [replace(request.settings, fraction=share) for share in sorted(set(request.fractions))]
+    seeds = seeds_of(request.seeds, first=request.settings.seed, audit=request.audit)
+    each = [
+        replace(request.settings, fraction=share, seed=seed)
+        for share in sorted(set(request.fractions))
+        for seed in seeds
+    ]
     names = [corpus_name(file) for file in request.corpora]
     for name, count in collections.Counter(names).items():
         if count > 1:
             raise InputError(f"{count} corpora are called {name!r}; give each file once, under a name of its own")
     check_corpora(request.corpora)
+    stem = short_name(request.model)
     wanted = [
-        (file, settings, request.place / f"{short_name(request.model)}-{name}-{settings.fraction:g}")
+        (file, settings, request.place / with_seed(f"{stem}-{name}-{settings.fraction:g}", settings.seed, seeds))
         for file, name in zip(request.corpora, names, strict=True)
         for settings in each
     ]

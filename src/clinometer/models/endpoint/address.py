@@ -17,7 +17,7 @@ OPENAI_KEY, OTHER_KEY, OTHER_ADDRESS = "OPENAI_API_KEY", "CLINOMETER_API_KEY", "
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 HIDDEN = "[key]"  # what is written where an endpoint repeats the key
-_SHORTEST_SECRET = 8  # "none", "EMPTY" and the like are said to servers that want any key, and are no secret
+_SHORTEST_SECRET = 8  # "none", "EMPTY" and the like are given to servers that want any key, and are not secret
 
 
 @final

@@ -241,7 +241,7 @@ class FirstWords:
 
     @functools.cached_property
     def _pieces(self) -> list[str]:
-        """What each token adds to a text; "" for special tokens and rows of the matrix that are no token."""
+        """What each token adds to a text; "" for special tokens and rows of the matrix that are not tokens."""
         tokenizer: Any = self._tokens.tokenizer
         size = self._continuations.size
         known = [token for token in range(min(size, len(tokenizer))) if token not in self._tokens.special]

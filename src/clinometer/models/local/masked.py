@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal, cast, final
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from clinometer.models.local.readout import (
 from clinometer.models.local.text import TextEncoder, Vocabulary, pad
 from clinometer.models.protocols import requests_of
 from clinometer.models.providers.local import ModelSource
+from clinometer.questions import Requests
 from clinometer.types import Fill, ModelInfo, ModelSpec, Request, WordAnswer
 
 
@@ -97,19 +98,18 @@ class MaskedModel:
 
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
         """Answer which words fit the mask of each text."""
-        return self.launch(batch)()
+        return list(self.launch(batch)())
 
     @torch.inference_mode()
     def launch(self, batch: Sequence[Request]) -> Pending:
         """Begin to answer a batch; what is returned waits for the answers."""
         fills = only_fills(batch)
-        encoded = self._encoder.fill(fills)
-        padded = pad([row.ids for row in encoded], pad_id=self._pad_id)
+        encoded = self._encoder.fill_matrix(fills, pad_id=self._pad_id)
         device = self._model.device
         # without padding there is nothing to mask, and attention without a mask is faster
-        attention = None if padded.attention.all() else send(padded.attention, device)
-        blanks = send([row.blank for row in encoded], device)
-        ids = send(padded.ids, device)
+        attention = None if encoded.attention is None else send(encoded.attention, device)
+        blanks = send(encoded.blanks, device)
+        ids = send(encoded.ids, device)
         with attention_for(ids) if self.runs_in_background else contextlib.nullcontext():
             projection, size = self._project(ids, attention, blanks)
         return begin_words(fills, projection, self._vocabulary, size=size, device=device)
@@ -196,9 +196,14 @@ def load_filler(
     return load_with(tokenizer, auto_class, source, spec, device, kind=kind)
 
 
-def only_fills(requests: Sequence[Request]) -> list[Fill]:
+def only_fills(requests: Sequence[Request]) -> Sequence[Fill]:
     """Return the requests, after checking that each is a `Fill` which can be asked."""
+    if isinstance(requests, Requests) and requests.kind is Fill:
+        asked = [requests.columns[name].values for name in ("words", "top_k", "normalise")]
+        if all(len(values) == 1 for values in asked):  # one stands for all
+            check_words(cast(Fill, requests[0]))
+            return cast(Sequence[Fill], requests)
     fills = requests_of(Fill, requests, answered_by="a masked model")
     for fill in fills:
         check_words(fill)
-    return fills
+    return cast(Sequence[Fill], requests) if isinstance(requests, Requests) else fills

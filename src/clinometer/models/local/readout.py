@@ -6,17 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from clinometer.errors import RequestError
 from clinometer.models.local.text import Vocabulary
+from clinometer.questions import Requests, WordAnswers
 from clinometer.types import WordAnswer, WordQuery
 
 # Logits for some rows of a batch, in order, and some tokens (None: the whole vocabulary), in float32.
 Projection = Callable[[Tensor, Tensor | None], Tensor]
 # What waits for a device and then gives the answers to some queries.
-Pending = Callable[[], list[WordAnswer]]
+Pending = Callable[[], Sequence[WordAnswer]]
 
 _MAX_LOGITS = 1 << 25  # what is held at a time: 128 MiB in float32
 
@@ -44,18 +46,18 @@ def send(values: Any, device: torch.device) -> Tensor:
     return numbers.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else numbers.to(device)
 
 
-def fetch(values: Tensor) -> Callable[[], list[Any]]:
+def fetch(values: Tensor) -> Callable[[], Tensor]:
     """Begin to copy values from the device; what is returned waits for them, and for nothing begun later."""
     if values.device.type != "cuda":
-        return values.tolist
+        return values.cpu
     copy = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
     copy.copy_(values, non_blocking=True)
     copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
     copied.record()
 
-    def wait() -> list[Any]:
+    def wait() -> Tensor:
         copied.synchronize()
-        return copy.tolist()
+        return copy
 
     return wait
 
@@ -77,7 +79,7 @@ def read_words(
     device: torch.device,
 ) -> list[WordAnswer]:
     """Answer each query from its row of the projection; `size` is the number of rows of the vocabulary matrix."""
-    return begin_words(queries, projection, vocabulary, size=size, device=device)()
+    return list(begin_words(queries, projection, vocabulary, size=size, device=device)())
 
 
 def begin_words(
@@ -89,6 +91,10 @@ def begin_words(
     device: torch.device,
 ) -> Pending:
     """Begin what `read_words` does; what is returned waits for the device and gives the answers."""
+    if (words := _only_words(queries)) is not None:
+        wanted = _Wanted(words, vocabulary, device)
+        every = torch.arange(len(queries), device=device)
+        return wanted.answers(projection(every, wanted.tokens).log_softmax(dim=1))
     pending: list[tuple[list[int], Pending]] = []
     over_words: dict[tuple[str, ...], list[int]] = {}
     over_vocabulary: list[int] = []
@@ -117,6 +123,14 @@ def begin_words(
     return answers
 
 
+def _only_words(queries: Sequence[WordQuery]) -> tuple[str, ...] | None:
+    """Return the words that all of these compare with each other, if that can be seen without reading each."""
+    if not isinstance(queries, Requests):
+        return None
+    words, normalise = queries.columns["words"].values, queries.columns["normalise"].values
+    return words[0] if len(words) == 1 and normalise == ("words",) else None
+
+
 class _Wanted:
     """Given words and their distinct tokens: two spellings may be one token, and count once."""
 
@@ -124,20 +138,20 @@ class _Wanted:
         self.words = words
         ids = vocabulary.ids_of(words)
         distinct = list(dict.fromkeys(token for token in ids if token is not None))
-        self._column = [None if token is None else distinct.index(token) for token in ids]
+        places = {token: place for place, token in enumerate(distinct)}
+        self._found = [at for at, token in enumerate(ids) if token is not None]
+        self._column = [places[token] for token in ids if token is not None]
         self.tokens = send(distinct, device)
 
     def answers(self, logprobs: Tensor) -> Pending:
         values = fetch(logprobs)
-        if self._column == list(range(len(self.words))):  # every word is a token, and no two are the same
-            return lambda: [WordAnswer(words=self.words, logprobs=tuple(row)) for row in values()]
-        return lambda: [
-            WordAnswer(
-                words=self.words,
-                logprobs=tuple([math.nan if column is None else row[column] for column in self._column]),
-            )
-            for row in values()
-        ]
+
+        def answers() -> WordAnswers:
+            table = np.full((len(logprobs), len(self.words)), math.nan, np.float32)
+            table[:, self._found] = values().numpy()[:, self._column]
+            return WordAnswers(self.words, table)
+
+        return answers
 
 
 def _over_vocabulary(
@@ -182,5 +196,5 @@ def _top(logits: Tensor, total: Tensor, k: int, vocabulary: Vocabulary) -> Pendi
     chosen, logprobs = fetch(tokens), fetch(values - total)
     return lambda: [
         WordAnswer(words=tuple(vocabulary.names_of(row)), logprobs=tuple(some))
-        for row, some in zip(chosen(), logprobs(), strict=True)
+        for row, some in zip(chosen().tolist(), logprobs().tolist(), strict=True)
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clinometer.errors import RequestError
+from clinometer.models.local.joining import Joined, Matrix, Part, Parts
+from clinometer.questions import Requests
 from clinometer.types import HIDDEN, MASK, WordQuery
 
 Ids = npt.NDArray[np.int32]
@@ -23,7 +26,11 @@ Ids = npt.NDArray[np.int32]
 # "[HIDDEN:old people]" is as many blanks as "old people" has tokens
 BLANKS = re.compile(rf"({re.escape(MASK)}|{re.escape(HIDDEN[:-1])}(?::[^\[\]]+)?\])")
 _CACHED_PARTS = 1 << 16
+_CACHED_COLUMNS = 16
 _NO_IDS: Ids = np.zeros(0, np.int32)
+_NOTHING = Part(_NO_IDS)
+# One thread measures the next requests while another prepares a batch, whose columns are known by then.
+_ENCODING = threading.RLock()
 _NO_LIMIT = 10**9  # tokenizers write 10**30 for "no limit known"
 # These count positions from the padding token's id on, so that many rows of the position matrix are never used.
 _OFFSET_FAMILIES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text"})
@@ -187,14 +194,6 @@ class Padded:
     attention: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A context or a text as token ids; `blank` is the place, among them, of the word that is asked for."""
-
-    ids: Ids
-    blank: int = -1
-
-
 class _Role(enum.Enum):
     """What a part is: a text with a blank, a text that is to be continued, or what comes before one."""
 
@@ -211,17 +210,6 @@ class _Key(NamedTuple):
     text: str
 
 
-class _Row(NamedTuple):
-    """What one request is joined from; of the context, what fits in the window."""
-
-    context: Ids
-    between: tuple[int, ...]
-    text: _Part
-
-    def length(self) -> int:
-        return len(self.context) + len(self.between) + len(self.text.ids)
-
-
 class TextEncoder:
     """Encodes requests for one tokenizer, each distinct part once."""
 
@@ -231,31 +219,25 @@ class TextEncoder:
         self._mask_id: int | None = tokenizer.mask_token_id
         self._mask_text: str = tokenizer.mask_token or ""
         self._separator: int | None = tokenizer.sep_token_id
-        self._parts: OrderedDict[_Key, _Part] = OrderedDict()
+        self._parts: OrderedDict[_Key, Part] = OrderedDict()
+        # columns of parts by the object that holds their texts, which is kept with them
+        self._columns: OrderedDict[tuple[int, _Role, bool], tuple[tuple[str, ...], Parts]] = OrderedDict()
 
     def fill(self, queries: Sequence[WordQuery]) -> list[Encoded]:
         """Encode texts with one `MASK` each, between the special tokens of the family."""
-        start, end = (np.asarray(special, np.int32) for special in (self.tokens.start, self.tokens.end))
-        return [
-            Encoded(
-                ids=np.concatenate((start, row.context, np.asarray(row.between, np.int32), row.text.ids, end)),
-                blank=len(start) + len(row.context) + len(row.between) + row.text.blank,
-            )
-            for row in self._rows(queries, _Role.FILL, end=len(end))
-        ]
+        return _encoded(self._join(queries, _Role.FILL, end=self.tokens.end)) if queries else []
+
+    def fill_matrix(self, queries: Sequence[WordQuery], *, pad_id: int) -> Matrix:
+        """Encode as `fill` does, into one matrix."""
+        return self._join(queries, _Role.FILL, end=self.tokens.end).matrix(pad_id=pad_id)
 
     def fill_lengths(self, queries: Sequence[WordQuery]) -> list[int]:
         """Return how many ids `fill` gives for each of these; raises as it does."""
-        special = len(self.tokens.start) + len(self.tokens.end)
-        return [special + row.length() for row in self._rows(queries, _Role.FILL, end=len(self.tokens.end))]
+        return self._join(queries, _Role.FILL, end=self.tokens.end).lengths.tolist() if queries else []
 
     def prefixes(self, queries: Sequence[WordQuery]) -> list[Encoded]:
         """Encode texts that are to be continued: no blanks are read, and no special tokens come after them."""
-        start = np.asarray(self.tokens.start, np.int32)
-        return [
-            Encoded(ids=np.concatenate((start, row.context, np.asarray(row.between, np.int32), row.text.ids)))
-            for row in self._rows(queries, _Role.PREFIX, end=0)
-        ]
+        return _encoded(self._join(queries, _Role.PREFIX, end=()), blanks=False) if queries else []
 
     def context(self, context: str) -> Ids:
         """Encode what comes before a text, without special tokens; spaces at its end are dropped."""
@@ -264,33 +246,68 @@ class TextEncoder:
         key = _Key(_Role.CONTEXT, False, context.rstrip())
         return self._encode_parts([key])[key].ids
 
-    def _rows(self, queries: Sequence[WordQuery], role: _Role, *, end: int) -> list[_Row]:
-        """Return what each request is joined from; `end` is the number of special tokens that come after it."""
-        contexts = [query.context.rstrip() for query in queries]  # spaces at the seam are the join's
-        context_keys = [_Key(_Role.CONTEXT, False, context) if context else None for context in contexts]
-        text_keys = [
-            _Key(role, bool(context) and query.join == "space", query.text)
-            for query, context in zip(queries, contexts, strict=True)
-        ]
-        parts = self._encode_parts(dict.fromkeys([*filter(None, context_keys), *text_keys]))
-        around = len(self.tokens.start) + end
-        rows = []
-        for query, context_key, text_key in zip(queries, context_keys, text_keys, strict=True):
-            text = parts[text_key]
-            row = _Row(_NO_IDS, (), text)
-            if context_key is not None:
-                between = self._separator_of(query) if query.join == "separator" else ()
-                context = parts[context_key].ids
-                room = self.window - around - len(between) - len(text.ids) if self.window else len(context)
-                if room > 0:
-                    row = _Row(context[max(0, len(context) - room) :], between, text)
-            if self.window and around + row.length() > self.window:
-                raise RequestError(
-                    f"a text of {around + row.length()} tokens is longer than the model's window of {self.window}:"
-                    f" {quote(query.text)}; shorten it (only the context is cut)"
-                )
-            rows.append(row)
-        return rows
+    def _join(self, queries: Sequence[WordQuery], role: _Role, *, end: tuple[int, ...]) -> Joined:
+        """Return what each request is joined from; `end` are the special tokens that come after it."""
+        requests = Requests.of(queries)
+        context, join, text = (requests.columns[name] for name in ("context", "join", "text"))
+        contexts = self._parts_of(context.values, _Role.CONTEXT, after_space=False)
+        present = np.array([bool(value.strip()) for value in context.values])[context.codes]
+        separated = np.array([value == "separator" for value in join.values])[join.codes] & present
+        after_space = present & ~separated
+        codes = text.codes.astype(np.intp)
+        if after_space.all() or not after_space.any():
+            texts = self._parts_of(text.values, role, after_space=bool(after_space[0]))
+        else:
+            texts = self._parts_of(text.values, role, after_space=False)
+            texts = texts.then(self._parts_of(text.values, role, after_space=True))
+            codes += len(text.values) * after_space
+        if separated.any() and self._separator is None:
+            first = text.values[text.codes[int(separated.argmax())]]
+            raise RequestError(
+                f"this model has no separator token to put before {quote(first)}; join with a space"
+            )
+        around = len(self.tokens.start) + len(end)
+        lengths = contexts.lengths[context.codes]
+        starts = contexts.starts[context.codes]
+        if self.window:
+            room = self.window - around - texts.lengths[codes] - separated
+            separated &= room > 0  # a text that leaves no room for its context comes alone
+            kept = np.clip(room, 0, lengths)
+            starts, lengths = starts + lengths - kept, kept
+        joined = Joined(
+            start=self.tokens.start,
+            end=end,
+            contexts=contexts,
+            context_starts=starts,
+            context_lengths=lengths,
+            separator=self._separator if self._separator is not None else -1,
+            separated=separated,
+            texts=texts,
+            text_codes=codes,
+        )
+        if self.window and (long := joined.lengths > self.window).any():
+            at = int(long.argmax())
+            raise RequestError(
+                f"a text of {joined.lengths[at]} tokens is longer than the model's window of {self.window}:"
+                f" {quote(text.values[text.codes[at]])}; shorten it (only the context is cut)"
+            )
+        return joined
+
+    def _parts_of(self, texts: tuple[str, ...], role: _Role, *, after_space: bool) -> Parts:
+        """Encode the values of a column, unless they were encoded before; a blank context has no ids."""
+        known = (id(texts), role, after_space)
+        if (found := self._columns.get(known)) is not None:
+            return found[1]
+        with _ENCODING:
+            # spaces at the end of a context are the join's
+            written = [text.rstrip() for text in texts] if role is _Role.CONTEXT else texts
+            keys = [_Key(role, after_space, text) for text in written]
+            parts = self._encode_parts(dict.fromkeys(key for key in keys if key.text or role is not _Role.CONTEXT))
+            column = Parts.of([parts.get(key, _NOTHING) for key in keys])
+            self._columns[known] = (texts, column)
+            while len(self._columns) > _CACHED_COLUMNS:
+                self._columns.popitem(last=False)
+        return column
 
     def _with_mask(self, text: str) -> str:
         pieces = BLANKS.split(text)
@@ -320,15 +337,8 @@ class TextEncoder:
             )
         return int(places[sum(masks[: blanks.index(MASK)])])
 
-    def _separator_of(self, query: WordQuery) -> tuple[int]:
-        if self._separator is None:
-            raise RequestError(
-                f"this model has no separator token to put before {quote(query.text)}; join with a space"
-            )
-        return (self._separator,)
-
-    def _encode_parts(self, keys: Iterable[_Key]) -> Mapping[_Key, _Part]:
-        found: dict[_Key, _Part] = {}
+    def _encode_parts(self, keys: Iterable[_Key]) -> Mapping[_Key, Part]:
+        found: dict[_Key, Part] = {}
         missing: dict[bool, list[_Key]] = {False: [], True: []}
         for key in keys:
             if key in self._parts:
@@ -342,7 +352,7 @@ class TextEncoder:
             for key, tokens in zip(some, encoded, strict=True):
                 ids = np.asarray(tokens, np.int32)
                 blank = self._blank(key.text, ids) if key.role is _Role.FILL else -1
-                self._parts[key] = found[key] = _Part(ids, blank)
+                self._parts[key] = found[key] = Part(ids, blank)
         while len(self._parts) > _CACHED_PARTS:
             self._parts.popitem(last=False)
         return found
@@ -361,6 +371,15 @@ def window_of(tokenizer: Any, config: Any) -> int:
         offset = config.pad_token_id + 1 if config.model_type in _OFFSET_FAMILIES else 0
         limits.append(positions - offset)
     return min((int(limit) for limit in limits if 0 < limit < _NO_LIMIT), default=0)
+
+
+def _encoded(joined: Joined, *, blanks: bool = True) -> list[Encoded]:
+    """Return rows of ids one by one."""
+    matrix = joined.matrix(pad_id=0)
+    return [
+        Encoded(ids=row[:length].astype(np.int32), blank=blank if blanks else -1)
+        for row, length, blank in zip(matrix.ids, matrix.lengths.tolist(), matrix.blanks.tolist(), strict=True)
+    ]
 
 
 def pad(rows: Sequence[Ids], *, pad_id: int, left: bool = False) -> Padded:

@@ -442,6 +442,13 @@ def _read_config(folder: Path, spec: ModelSpec) -> PretrainedConfig:
             f"config.json of {spec.name!r} names its own weight file, {fields['transformers_weights']!r};"
             " expected model.safetensors: rename it, and take transformers_weights out of config.json"
         )
+    named = fields.get("architectures")
+    # some releases of transformers refuse this themselves, some do not: one message for all
+    if named is not None and not (isinstance(named, list) and all(isinstance(each, str) for each in named)):
+        raise ModelError(
+            f"config.json of {spec.name!r} has {named!r} as architectures, which is not a list of names;"
+            f' expected "architectures": [one name], with {_EXPECTED}'
+        )
     model_type = fields.get("model_type")
     known = isinstance(model_type, str) and model_type in CONFIG_MAPPING
     if not known and "auto_map" in fields and not spec.trust_remote_code:
@@ -478,14 +485,9 @@ def _require_quantiser(config: PretrainedConfig, name: str) -> None:
 
 
 def _architecture(source: ModelSource) -> str:
-    named: object = source.config.architectures
-    match named:
-        case [str(first), *_]:
-            return first
-        case None | []:
-            found = "names no architecture"
-        case _:
-            found = f"has {named!r} as architectures, which is not a list of names"
+    if names := source.config.architectures:  # `_read_config` saw to it that they are names
+        return str(names[0])
     raise ModelError(
-        f'config.json of {source.name!r} {found}; expected "architectures": [one name], with {_EXPECTED}'
+        f"config.json of {source.name!r} names no architecture;"
+        f' expected "architectures": [one name], with {_EXPECTED}'
     )

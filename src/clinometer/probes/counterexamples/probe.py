@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any
 
 from clinometer.data import load_card
-from clinometer.probes.counterexamples.answers import FIRST_WORD, RESCORED, SAID, views
+from clinometer.probes.counterexamples.answers import ALL, FIRST_WORD, RESCORED, SAID, views
 from clinometer.probes.counterexamples.figures import CAPTIONS, figures
-from clinometer.probes.counterexamples.measures import WHOLE, measure
+from clinometer.probes.counterexamples.measures import BASE, WHOLE, measure
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.questions import (
     DRAWN,
@@ -20,13 +20,22 @@ from clinometer.probes.counterexamples.questions import (
     sample_backgrounds,
     stages,
 )
-from clinometer.probes.counterexamples.tables import PREFERENCE, STEREOTYPE, mitigation_rows, model_rows
-from clinometer.probes.counterexamples.words import headlines, mitigation_headlines, notices, verdicts
-from clinometer.probes.kit import tables_of
-from clinometer.probes.kit.asking import ANSWER, FILL, NEXT_WORD
+from clinometer.probes.counterexamples.tables import CHANGE, PREFERENCE, STEREOTYPE, mitigation_rows, model_rows
+from clinometer.probes.counterexamples.words import (
+    FOLLOWS,
+    change_headlines,
+    headlines,
+    notices,
+    prompt_changes,
+    prompt_headlines,
+    verdicts,
+)
+from clinometer.probes.kit import select, tables_of
+from clinometer.probes.kit.asking import ANSWER, BEFORE, FILL, NEXT_WORD, Units, gate_of
 from clinometer.probes.kit.asking import DRAWN as DRAWN_ANSWERS
 from clinometer.probes.kit.asking import RESCORED as BY_RESCORING
-from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.before_after import changes_of, with_changes
+from clinometer.probes.kit.compare import Compared, compare_all
 from clinometer.probes.kit.numbers import Cells, cells_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS_CAPTION
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
@@ -93,16 +102,18 @@ class Counterexamples:
         by_model = [model_rows(each) for each in measured]
         rows = {name: [row for each in by_model for row in each[name]] for name in by_model[0]}
         # a change is one between answers to the same question: each way is compared with itself
+        pairs: list[Compared] = []
         for way in dict.fromkeys(each.answers.way for each in measured):
             mine = [
                 (plan, each) for (plan, _), each in zip(asked, measured, strict=True) if each.answers.way == way
             ]
+            pairs += prompt_changes([plan for plan, _ in mine], [each for _, each in mine])
             for name, more in mitigation_rows([plan for plan, _ in mine], [each for _, each in mine]).items():
                 rows[name] = rows.get(name, []) + more
         refused = [each.answers.refusals for each in measured if each.answers.refusals is not None]
         rows["refusals"] = refusal_rows(refused, seed=plans[0].seed)
         judged = [verdicts(*each) for each in zip(measured, by_model, strict=True)]
-        said = list(mitigation_headlines(rows, {each.answers.model: each.judged for each in measured}))
+        said: list[str] = []
         for measures, of_model, of_verdicts in zip(measured, by_model, judged, strict=True):
             said += headlines(measures, of_model, of_verdicts)
         refusing = refusal_verdicts(rows["refusals"], audit=self.name)
@@ -110,7 +121,7 @@ class Counterexamples:
         opens = next((each for each in measured if each.answers.offers), measured[0])
         shown = figures(options.ks[-1], opens.judged, evidence=self.stages(plans[0])[0].name)
         offered = opens.answers.offers  # else many tables have nothing to say
-        return Findings(
+        found = Findings(
             probe=self.name,
             tables=tables_of(
                 (each for each in CAPTIONS if rows[each.name] or (offered and each.name != REFUSALS)), rows
@@ -121,6 +132,11 @@ class Counterexamples:
             headlines=tuple(said),
             verdicts=(*(verdict for of_model in judged for verdict in of_model), *refusing),
         )
+        models = [plan.model for plan in plans]
+        changes = changes_of(self.compared, found, models)
+        prompts = [change.verdict for of_pair in compare_all(pairs) for change in of_pair]
+        told = (*change_headlines(changes, models), *prompt_headlines(prompts))
+        return with_changes(found, (*changes, *prompts), told)
 
     # only the base prompt is compared, which these do not touch
     compared_freely: frozenset[str] = frozenset(
@@ -144,6 +160,11 @@ class Counterexamples:
             counted = dict.fromkeys([*map(str, rests[:1]), WHOLE, *([tops[name]] if name in tops else [])])
             for question, of in product(_COMPARED, counted):
                 cells = _cells(rows, name, question, of)
+                own = [
+                    row
+                    for row in rows.get("conclusions", ())
+                    if (row.labels["model"], row.labels["question"], row.labels["counted"]) == (name, question, of)
+                ]
                 yield Units(
                     model=name,
                     question=question,
@@ -159,13 +180,24 @@ class Counterexamples:
                     less=_COMPARED[question].format("less"),
                     same={"choice of words": of},
                     gate=gate_of(findings, name, question),
+                    whole=own[0] if own else None,
+                    changes=_changes(rows, name, of) if question == STEREOTYPE else {},
                 )
 
 
 _COMPARED = {  # question -> what a greater and a smaller distance mean
-    STEREOTYPE: "follows (or turns round) the gender stereotypes of occupations {}",
+    STEREOTYPE: FOLLOWS,
     PREFERENCE: "prefers one gender {}, averaged over occupations,",
 }
+
+
+def _changes(rows: Mapping[str, Sequence[Finding]], model: str, counted: str) -> dict[str, Finding]:
+    """Return what a training changed at the base prompt since the model that it began with."""
+    whole = counted == WHOLE
+    at = {} if whole else {"k": int(counted.removeprefix("top "))}
+    mine = select(rows.get("mitigation_whole_list" if whole else "mitigation", ()), model=model, measure=CHANGE)
+    found = select(mine, prompt=BASE, dominance=ALL, **at)
+    return {BEFORE: found[0]} if found else {}
 
 
 def _cells(rows: Mapping[str, Sequence[Finding]], model: str, question: str, counted: str) -> Cells:

@@ -360,7 +360,7 @@ def mitigation_rows(plans: Sequence[Plan], measured: Sequence[Measures]) -> dict
     """
     models = [plan.model for plan in plans]
     tables: dict[str, list[Finding]] = {"mitigation": [], "mitigation_whole_list": []}
-    for head, family in _families(models).items():
+    for head, family in families(models).items():
         given = measured[head].counterexample_leans()[BASE]
         changes: dict[str, list[Finding]] = {name: [] for name in tables}
         for each in family:
@@ -390,7 +390,7 @@ def mitigation_rows(plans: Sequence[Plan], measured: Sequence[Measures]) -> dict
     return tables
 
 
-def _families(models: Sequence[ModelInfo]) -> Mapping[int, list[int]]:
+def families(models: Sequence[ModelInfo]) -> Mapping[int, list[int]]:
     """Return each model as given with its checkpoints behind it, by their numbers."""
     pairs = pairs_of(models)
     tuned = {pair.after for pair in pairs}

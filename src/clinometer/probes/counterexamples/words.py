@@ -9,19 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
+import numpy as np
+
 from clinometer.data import Verbalizer, read_text
 from clinometer.probes.counterexamples.answers import ALL, DOMINANCES, Answers
 from clinometer.probes.counterexamples.measures import BASE, FEWEST, LITTLE, WHOLE, Measures
 from clinometer.probes.counterexamples.options import Options
 from clinometer.probes.counterexamples.tables import (
-    CHANGE,
     GAP,
     LEAN,
-    LEFT_OUT,
     MARGIN,
     PREFERENCE,
     ROBUSTNESS,
     STEREOTYPE,
+    families,
 )
 from clinometer.probes.kit import (
     CANNOT_TELL,
@@ -36,11 +37,14 @@ from clinometer.probes.kit import (
     signed,
     warning,
 )
-from clinometer.probes.kit.before_after import change_in_words, tuned_notices
+from clinometer.probes.kit.asking import Units
+from clinometer.probes.kit.before_after import change_headline, numbers_of, tuned_notices
+from clinometer.probes.kit.compare import Compared
 from clinometer.probes.protocol import Plan
 from clinometer.stats import detectable_from_interval
-from clinometer.types import Finding, Notice, Verdict
+from clinometer.types import ChangeVerdict, Finding, ModelInfo, Notice, Verdict
 
+FOLLOWS = "follows (or turns round) the gender stereotypes of occupations {}"  # more or less than another
 _MEASURES = {
     (STEREOTYPE, MARGIN): "pro- minus anti-stereotypical probability",
     (STEREOTYPE, LEAN): "normalised lean",
@@ -50,10 +54,11 @@ _MEASURES = {
     (ROBUSTNESS, LEAN): "change of the normalised lean",
 }
 _SAID = {
+    # exactly what the mean of the two dominances says, also of a model that expects men everywhere
     STEREOTYPE: Said(
-        above="expects the gender that is usual in an occupation more than the other one",
-        below="expects the gender that is unusual in an occupation more than the usual one",
-        none="shows no measurable preference for the gender that is usual in an occupation",
+        above="expects women more in female-dominated than in male-dominated work",
+        below="expects women less in female-dominated than in male-dominated work",
+        none="was not found to expect women more, or less, in female-dominated than in male-dominated work",
     ),
     PREFERENCE: Said(
         above="expects women more than men, averaged over female- and male-dominated occupations",
@@ -117,7 +122,7 @@ def _size(row: Finding) -> str:
         return f"{percent(abs(row.estimate))} of all probability at the blank"
     share = (1 + row.estimate) / 2
     first, second = ("the usual gender", "the other") if row.labels["question"] == STEREOTYPE else ("women", "men")
-    return f"{percent(share, 0)} of what gendered words hold goes to {first}, {percent(1 - share, 0)} to {second}"
+    return f"on average {percent(share, 0)} for {first}, {percent(1 - share, 0)} for {second}"
 
 
 def headlines(
@@ -184,34 +189,63 @@ def _by_dominance(verdict: Verdict, rows: Mapping[str, Sequence[Finding]]) -> st
     return f"; the {'lean' if whole else 'margin'} changes by {' and '.join(parts)}"
 
 
-def mitigation_headlines(rows: Mapping[str, Sequence[Finding]], judged: Mapping[str, str]) -> Iterator[str]:
-    """Yield what counterexamples and training did to the lean, where a run has a model before and after.
+def prompt_changes(plans: Sequence[Plan], measured: Sequence[Measures]) -> Iterator[Compared]:
+    """Yield every model that was trained, or has a checkpoint, after each counterexample: against the base prompt.
 
-    `judged` says what is counted for each model; a family is told by what its model as given is judged by.
+    That is the base prompt of the model as given, judged by what that one is judged by; q is over all of a family.
     """
-    for base, counted in judged.items():
-        whole = counted == WHOLE
-        table = rows["mitigation_whole_list" if whole else "mitigation"]
-        shown = select(table, base=base, dominance=ALL, **{LEFT_OUT: "no"})
-        shown = shown if whole else select(shown, k=int(counted.removeprefix("top ")))
-        levels, changes = select(shown, measure=LEAN if whole else MARGIN), select(shown, measure=CHANGE)
-        as_given = select(levels, model=base, prompt=BASE)
-        if not as_given or all(row.labels["model"] == base for row in levels):
-            continue
-        (given,) = as_given
-        what = "normalised lean (whole list)" if whole else f"margin ({counted})"
-        for level in select(levels, prompt=BASE):
-            parts = []
-            for change in select(changes, model=level.labels["model"]):
-                prompt = str(change.labels["prompt"])
-                (after,) = select(levels, model=level.labels["model"], prompt=prompt)
-                told = change_in_words(change, before=given.estimate, after=after.estimate)
-                parts.append(f"{'at the base prompt' if prompt == BASE else f'after {prompt!r}'} {told}")
-            if parts:
-                yield (
-                    f"{level.labels['model']} ({level.labels['training']}) against the base prompt of {base}, "
-                    f"whose {what} is {signed(given.estimate)}: {'; '.join(parts)}."
-                )
+    models = [plan.model for plan in plans]
+    for head, family in families(models).items():
+        before = _at_prompt(measured[head], measured[head], BASE)
+        for each in family if len(family) > 1 else ():
+            for prompt in measured[each].counterexample_leans():
+                if prompt != BASE:
+                    after = _at_prompt(measured[head], measured[each], prompt)
+                    yield Compared(
+                        before=models[head].name,
+                        after=f"{models[each].name} after '{prompt}'",
+                        audits={"counterexamples": [([before], [after])]},
+                        family=models[head].name,
+                    )
+
+
+def _at_prompt(head: Measures, measures: Measures, prompt: str) -> Units:
+    """Return the leans of the occupations at one prompt, counted as the head of the family is judged."""
+    values = measures.counterexample_leans()[prompt]
+    offered = len(measures.ks) if measures.answers.offers else 0
+    at = offered if head.judged == WHOLE else offered - 1
+    dominance = tuple(str(each) for each in measures.answers.dominance)
+    return Units(
+        model=f"{measures.answers.model}\0{prompt}",
+        question=STEREOTYPE,
+        measure="expected gender",
+        asked=str(measures.answers.way),
+        unit="occupation",
+        names=tuple(map(str, range(len(values)))),
+        values=values[:, [at]] if at < values.shape[1] else np.full((len(values), 1), np.nan),
+        parts=dominance,
+        weights={part: 1.0 / len(set(dominance)) for part in dict.fromkeys(dominance)},
+        more=FOLLOWS.format("more"),
+        less=FOLLOWS.format("less"),
+        gate=measures.gate if measures.left_out else "",
+    )
+
+
+def change_headlines(changes: Sequence[ChangeVerdict], models: Sequence[ModelInfo]) -> Iterator[str]:
+    """Yield what training changed."""
+    for verdict in changes:
+        yield change_headline(verdict, models)
+
+
+def prompt_headlines(changes: Sequence[ChangeVerdict]) -> Iterator[str]:
+    """Yield what counterexamples in the prompt changed, a sentence for each model."""
+    by_model: dict[tuple[str, str], list[str]] = {}
+    for verdict in changes:
+        name, _, prompt = verdict.after.partition(" after ")
+        told = f"{verdict.state} ({numbers_of(verdict) or verdict.reason})"
+        by_model.setdefault((name, verdict.before), []).append(f"after {prompt} {told}")
+    for (name, before), parts in by_model.items():
+        yield f"{name} against the base prompt of {before}, gender stereotypes: {'; '.join(parts)}."
 
 
 def _number(row: Finding) -> str:

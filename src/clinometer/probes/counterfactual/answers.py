@@ -279,7 +279,7 @@ def _similarities(plan: Plan, records: Records, way: str, number: int) -> Simila
     columns = ("tag_prefix", "tag_sample", "got_vector")
     for table in records.batches(model=plan.model.name, stage=f"{way}{embeddings_stage(number)}", columns=columns):
         prefix, sample = (table[name].to_numpy().astype(np.int64) for name in columns[:2])
-        vectors = np.array(table["got_vector"].to_list(), dtype=np.float64)
+        vectors = _vectors(table["got_vector"])
         is_prefix = sample == PREFIX
         prefixes |= dict(zip(prefix[is_prefix].tolist(), vectors[is_prefix], strict=True))
         if not is_prefix.all():
@@ -290,13 +290,19 @@ def _similarities(plan: Plan, records: Records, way: str, number: int) -> Simila
     return Similarities(encoder=plan.roles["encoder"][number].name, prefix=at, sample=which, cosine=near)
 
 
+def _vectors(column: pl.Series) -> Floats:
+    """Return vectors of equal length as an array, (rows, dimensions)."""
+    numbers = column.explode().cast(pl.Float64).to_numpy()
+    return numbers.reshape(len(column), -1) if len(column) else numbers.reshape(0, 0)
+
+
 def _outputs(plan: Plan, records: Records, way: str, prefixes: int) -> Floats | None:
     """Read the vectors of neutralised texts; None where they were not asked for."""
     stage = f"{way}{OUTPUTS}"
     if stage not in {each.name for each in stages(plan)}:
         return None
     table = records.table(model=plan.model.name, stage=stage, columns=("tag_prefix", "tag_sample", "got_vector"))
-    vectors = np.array(table["got_vector"].to_list(), dtype=np.float64)
+    vectors = _vectors(table["got_vector"])
     found = np.full((prefixes, plan.options.compared_samples, vectors.shape[1]), np.nan)
     found[table["tag_prefix"].to_numpy(), table["tag_sample"].to_numpy()] = vectors
     return found

@@ -23,10 +23,13 @@ from clinometer.probes.counterfactual.measures import (
 )
 from clinometer.probes.counterfactual.questions import PERPLEXITY, AskedAttribute
 from clinometer.probes.counterfactual.tables import ALL_VALUES, EXCESS, MEASURED, Rows, row_of
-from clinometer.probes.kit import Label, is_found, model_rng, q_value, select, signed, with_q, written
-from clinometer.probes.kit.before_after import AS_GIVEN, BEFORE, CONTROL, Checkpoint
+from clinometer.probes.kit import Label, model_rng, q_value, select, signed, with_q, written
+from clinometer.probes.kit.asking import BEFORE, CONTROL
+from clinometer.probes.kit.before_after import AS_GIVEN, Checkpoint, change_headline
 from clinometer.probes.kit.numbers import ABSENT, written_limits
-from clinometer.types import Finding, ModelInfo
+from clinometer.probes.kit.verdicts import BETTER, UNTOLD, WORSE
+from clinometer.probes.kit.verdicts import NO_CHANGE as UNCHANGED
+from clinometer.types import ChangeState, ChangeVerdict, Finding, ModelInfo
 
 RATIO, DIFFERENCE = "after / before", "after − before"
 SIMILAR_PERCENT, MENTIONS_PERCENT = f"{SIMILAR} %", f"{MENTIONS} %"  # as the paper prints them
@@ -35,6 +38,8 @@ FEW_CHECKPOINTS = 3  # of one model, which get a long sentence each: a control a
 
 NO_CHANGE = "no measurable change"
 LOWER, HIGHER, ALIKE, UNKNOWN = "is lower", "is higher", "is not measurably different", "could not be compared"
+_WORDS: Mapping[ChangeState, str] = {BETTER: LOWER, WORSE: HIGHER, UNCHANGED: ALIKE, UNTOLD: UNKNOWN}
+BEYOND = "beyond chance"  # how I.F. and G.F. are measured where models are compared
 
 
 def shown_for(checkpoint: Checkpoint, attributes: Sequence[AskedAttribute]) -> tuple[AskedAttribute, ...]:
@@ -254,7 +259,7 @@ class CheckpointResults:
     checkpoint: Checkpoint
     attribute: str
     comparisons: Sequence[Comparison]  # with the model before, by each scorer
-    tests: Sequence[Finding]  # rows of the change table: excess of I.F.
+    changes: Sequence[ChangeVerdict]  # of the excess of I.F., against the model before and against its control
     costs: Sequence[Finding]  # rows of the costs table
 
     @property
@@ -269,20 +274,26 @@ class CheckpointResults:
         method = self.checkpoint.method
         return f"{method}, λ = {self.strength}" if self.checkpoint.attribute else method
 
-    def tested(self, against: str) -> dict[str, Finding]:
-        """Return for each scorer whether the excess differs from the other model's."""
-        return {str(test.labels["scorer"]): test for test in select(self.tests, against=against)}
+    def tested(self, against: str) -> dict[str, ChangeVerdict]:
+        """Return for each scorer what follows from the excess beside the other model's."""
+        other = self.checkpoint.base_name if against == BEFORE else self.checkpoint.control_name
+        start = f"{INDIVIDUAL} of {self.attribute} by "
+        return {
+            each.measure.removeprefix(start).removesuffix(f" ({BEYOND})"): each
+            for each in self.changes
+            if each.measure.startswith(start) and each.before == other
+        }
 
     def verdicts(self, against: str) -> dict[str, str]:
         """Say for each scorer whether I.F. is lower than the other model's."""
-        return {scorer: _verdict(test) for scorer, test in self.tested(against).items()}
+        return {scorer: _WORDS[change.state] for scorer, change in self.tested(against).items()}
 
 
 def results_of(
     checkpoint: Checkpoint,
     asked: AskedAttribute,
     comparisons: Sequence[Comparison],
-    changes: Sequence[Finding],
+    changes: Sequence[ChangeVerdict],
     costs: Sequence[Finding],
 ) -> CheckpointResults:
     """Choose what is about one attribute from all that is known of a checkpoint."""
@@ -290,7 +301,7 @@ def results_of(
         checkpoint=checkpoint,
         attribute=asked.name,
         comparisons=[each for each in comparisons if each.asked == asked and each.against == BEFORE],
-        tests=select(changes, attribute=asked.name, measure=INDIVIDUAL, quantity=EXCESS),
+        changes=[each for each in changes if each.after == checkpoint.name],
         costs=costs,
     )
 
@@ -306,6 +317,13 @@ def checkpoint_headlines(results: Sequence[CheckpointResults]) -> Iterator[str]:
             yield from map(_short_headline, group)
         else:
             yield from map(_long_headline, group)
+
+
+def repeated_headlines(changes: Sequence[ChangeVerdict], models: Sequence[ModelInfo]) -> Iterator[str]:
+    """Yield what follows from several trainings that differ in their seed alone: of I.F., by every scorer."""
+    for verdict in changes:
+        if len(verdict.trainings) > 1 and verdict.measure.startswith(INDIVIDUAL):
+            yield change_headline(verdict, models)
 
 
 _RESULTS = {
@@ -389,12 +407,14 @@ def _name(result: CheckpointResults) -> str:
     return f"{result.training} ({result.checkpoint.name}), {result.attribute}"
 
 
-def _change(each: Comparison, test: Finding) -> str:
+def _change(each: Comparison, test: ChangeVerdict) -> str:
     found = each.change
     values = f"{written(found.individual.before, 3)} to {written(found.individual.after, 3)}"
     excess = found.individual_excess
     if math.isnan(excess.low):
         return f"{values}, without an interval"
+    if test.state == UNTOLD:
+        return f"{values}, {UNKNOWN} ({test.reason})"
     q = "" if math.isnan(test.q) else f", {q_value(test.q)}"
     verb, share, limits = _percent(each, test)
     if math.isnan(share):  # there may have been no excess before
@@ -405,9 +425,9 @@ def _change(each: Comparison, test: Finding) -> str:
     return f"{NO_CHANGE}, {values} ({limits} of its excess removed{q})"
 
 
-def _short_change(each: Comparison, test: Finding) -> str:
+def _short_change(each: Comparison, test: ChangeVerdict) -> str:
     excess = each.change.individual_excess
-    if math.isnan(excess.low):
+    if test.state == UNTOLD:
         return UNKNOWN
     verb, share, limits = _percent(each, test)
     if math.isnan(share):
@@ -416,22 +436,14 @@ def _short_change(each: Comparison, test: Finding) -> str:
     return f"{verb} by {share:.0f} % ({limits})" if verb else f"{NO_CHANGE} ({limits} removed)"
 
 
-def _percent(each: Comparison, test: Finding) -> tuple[str, float, str]:
+def _percent(each: Comparison, test: ChangeVerdict) -> tuple[str, float, str]:
     """Return "reduced", "increased" or, where nothing is measurable, ""; by how much; and its interval."""
     found = each.change.individual_reduction
     share, low, high = (100 * number for number in (found.share, found.low, found.high))
-    verb = {LOWER: "reduced", HIGHER: "increased"}.get(_verdict(test), "")
+    verb = {BETTER: "reduced", WORSE: "increased"}.get(test.state, "")
     if verb == "increased":
         share, low, high = -share, -high, -low
     return verb, share, f"95 % interval {written_limits(low, high)} %"
-
-
-def _verdict(test: Finding) -> str:
-    if math.isnan(test.low):
-        return UNKNOWN
-    if not is_found(test):
-        return ALIKE
-    return LOWER if test.high < 0 else HIGHER
 
 
 def _by_verdict(verdicts: Mapping[str, str]) -> str:

@@ -339,7 +339,7 @@ def _mitigation(*, several: bool, perplexity: bool) -> Iterator[Figure]:
 
 
 def _overview() -> Iterator[Figure]:
-    of_attributes = partial(_INTERVALS, table="fairness", y="attribute", row="model", reference=0.0)
+    of_attributes = partial(_INTERVALS, table="fairness", y="attribute", row="model", reference=0.0, sure=True)
     yield of_attributes(
         name="excess",
         title="How much further apart than by chance",

@@ -34,8 +34,9 @@ from clinometer.metrics import (
 )
 from clinometer.metrics.value_means import (
     MeanDifferences,
+    Moments,
     against_whole,
-    error_squared,
+    moments_of,
     score_contrasts,
     sizes_of_subgroups,
     sizes_of_values,
@@ -191,12 +192,12 @@ def _nulls(tasks: Sequence[_Task]) -> list[FairnessNull]:
     return [found[at] for at in range(len(tasks))]
 
 
-def _sizes(scores: Floats, *, subgroups: Sequence[str] | None) -> Floats:
+def _sizes(moments: Moments, *, subgroups: Sequence[str] | None) -> Floats:
     """|d|/s of every value and, where there are two subgroups, of their difference: (…, values or one more)."""
-    values = sizes_of_values(scores)
+    values = sizes_of_values(moments)
     if len(set(subgroups or ())) != 2:
         return values
-    return np.concatenate([values, sizes_of_subgroups(scores, subgroups or ())], axis=-1)
+    return np.concatenate([values, sizes_of_subgroups(moments, subgroups or ())], axis=-1)
 
 
 def _measure(task: _Task, null: FairnessNull) -> AttributeMeasures:
@@ -274,7 +275,7 @@ def detectable_excess(each: AttributeMeasures, name: str, interval: ExcessInterv
 
     with the errors of the mean scores of V values and K subgroups.
     """
-    errors = error_squared(each.scores)
+    errors = moments_of(each.scores).errors
     of_value = np.nansum(errors, axis=0) / len(errors) ** 2
     if name == INDIVIDUAL:
         spread = float(np.sqrt(of_value.sum())) / (len(of_value) - 1)

@@ -26,6 +26,7 @@ from clinometer.probes.counterfactual.options import Options, fitted
 from clinometer.probes.counterfactual.questions import (
     SAMPLES,
     SCORED,
+    AskedAttribute,
     asked_attributes,
     check_files,
     questions,
@@ -33,10 +34,9 @@ from clinometer.probes.counterfactual.questions import (
     ways_of,
 )
 from clinometer.probes.counterfactual.tables import EXCESS
-from clinometer.probes.kit import tables_of
-from clinometer.probes.kit.asking import CONTINUED, LABEL, SAMPLED
-from clinometer.probes.kit.before_after import checkpoints_of
-from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit import select, tables_of
+from clinometer.probes.kit.asking import CONTINUED, LABEL, SAMPLED, Units, gate_of
+from clinometer.probes.kit.before_after import Checkpoint, changes_of, checkpoints_of, with_changes
 from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.kit.refusals import refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage
@@ -123,20 +123,20 @@ class Counterfactual:
         for plan, way in asked:
             if "sample" not in plan.model.capabilities:
                 found.add_refusals(plan, records, way)
-        results: list[tuned.CheckpointResults] = []
+        told: list[tuple[Checkpoint, AskedAttribute, list[tuned.Comparison], list[Finding]]] = []
         for checkpoint in checkpoints:
             compared = list(tuned.compare(checkpoint, answers))
             changes, costs = tuned.change_rows(compared), list(tuned.cost_rows(checkpoint, answers))
             found.add(change=changes, reduction=tuned.reduction_rows(compared), costs=costs)
             for of in tuned.shown_for(checkpoint, attributes):
-                results.append(tuned.results_of(checkpoint, of, compared, changes, costs))
+                told.append((checkpoint, of, compared, costs))
         rows = found.rows
         found.add(mitigation=tuned.mitigation_rows(models, checkpoints, attributes, rows))
         found.add(weights=tuned.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
         found.notices += words.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
         found.notices += words.human_notices(options, answers)
         present = frozenset(name for name, of_table in rows.items() if of_table)
-        return Findings(
+        concluded = Findings(
             probe=self.name,
             tables=tables_of((caption for caption in CAPTIONS if caption.name in present), rows),
             figures=figures(
@@ -147,9 +147,15 @@ class Counterfactual:
                 evidence=SAMPLES if writers else SCORED,
             ),
             notices=tuple(found.notices),
-            headlines=(*found.headlines, *tuned.checkpoint_headlines(results)),
+            headlines=tuple(found.headlines),
             verdicts=tuple(found.verdicts),
         )
+        verdicts = changes_of(self.compared, concluded, models)
+        single = [each for each in told if any(verdict.after == each[0].name for verdict in verdicts)]
+        results = [tuned.results_of(*each[:3], verdicts, each[3]) for each in single]
+        said = (*tuned.checkpoint_headlines(results), *tuned.repeated_headlines(verdicts, models))
+        # what training changed comes after what the models do
+        return with_changes(concluded, verdicts, said, first=False)
 
     # what is asked may differ, for shared templates are compared; the rest changes no score
     compared_freely: frozenset[str] = frozenset({
@@ -177,11 +183,15 @@ class Counterfactual:
             common: dict[str, Any] = {
                 "model": model.name,
                 "question": f"{measure} of {labels['attribute']} by {labels['scorer']}",
-                "measure": "beyond chance",
+                "measure": tuned.BEYOND,
                 "asked": way.name,
                 "more": f"lets the {labels['attribute']} change what it writes more ({measure})",
                 "less": f"lets the {labels['attribute']} change what it writes less ({measure})",
                 "gate": _gate(findings, model.name, f"{labels['attribute']}, by {labels['scorer']}"),
+                "changes": {
+                    str(each.labels["against"]): each
+                    for each in select(rows.get("change", ()), **about, measure=measure, quantity=EXCESS)
+                },
             }
             yield Units(
                 unit="template",

@@ -148,23 +148,24 @@ def pair_template_rows(each: AttributeMeasures) -> list[Finding]:
     """Return the distance between every two values in every template, furthest first; q over all of them."""
     values, found = each.asked.values, each.pairs
     texts = (~np.isnan(each.scores)).sum(axis=2)
-    rows = [
-        row_of(
-            {
-                **each.labels,
-                "template": template,
-                "value": values[first],
-                "other": values[second],
-                "by_chance": round(float(found.template_null[at, first, second]), 4),
-            },
-            found.template_distances[at, first, second],
-            p=math.nan if each.gate else found.template_p[at, first, second],
-            n=int(texts[at, first] + texts[at, second]),
-        )
-        for at, template in enumerate(each.asked.attribute.templates)
-        for first, second in combinations(range(len(values)), 2)
-    ]
-    return with_q(sorted(rows, key=lambda row: -np.nan_to_num(row.estimate, nan=-1.0)))
+    first, second = np.triu_indices(len(values), 1)
+    pairs = list(combinations(values, 2))
+    about = each.labels
+    rows = []
+    for at, template in enumerate(each.asked.attribute.templates):
+        columns = (found.template_distances, found.template_null, found.template_p)
+        distances, nulls, p = (column[at, first, second].tolist() for column in columns)
+        n = (texts[at, first] + texts[at, second]).tolist()
+        rows += [
+            Finding(
+                labels={**about, "template": template, "value": one, "other": other, "by_chance": round(null, 4)},
+                estimate=distance,
+                p=math.nan if each.gate else share,
+                n=count,
+            )
+            for (one, other), distance, null, share, count in zip(pairs, distances, nulls, p, n, strict=True)
+        ]
+    return with_q(sorted(rows, key=lambda row: 1.0 if math.isnan(row.estimate) else -row.estimate))
 
 
 def subgroup_difference_rows(each: AttributeMeasures) -> list[Finding]:
@@ -292,9 +293,11 @@ def distribution_rows(each: AttributeMeasures) -> Iterator[Finding]:
     for value, scores in shown.items():
         for line, counts in ((THIS, _at_most(scores)), (EVERYTHING, whole)):
             n = counts[-1]  # no score is above 1
-            for score, count in zip(GRID, counts, strict=True):
+            shares = np.array(counts) / n if n else np.full(len(counts), np.nan)
+            limits = share_interval(shares, n)
+            for score, share, low, high in zip(GRID, shares, limits.low, limits.high, strict=True):
                 labels = {**each.labels, "value": value, "line": line, "score": score}
-                yield _share(labels, count / n if n else math.nan, n)
+                yield row_of(labels, share, low, high, n=n)
 
 
 def _at_most(scores: Floats) -> list[int]:

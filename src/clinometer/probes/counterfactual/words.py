@@ -46,7 +46,8 @@ from clinometer.probes.kit import (
     state_of,
     warning,
 )
-from clinometer.probes.kit.before_after import BEFORE, Checkpoint, missing_base_notice
+from clinometer.probes.kit.asking import BEFORE
+from clinometer.probes.kit.before_after import Checkpoint, missing_base_notice
 from clinometer.probes.kit.numbers import written_limits
 from clinometer.probes.protocol import Plan
 from clinometer.types import Finding, ModelInfo, Notice, RowReference, Verdict
@@ -101,7 +102,7 @@ def verdicts_of(
             ),
             gate=each.gate,
             detectable=detectable_excess(each, measure, interval, tests=len(family)),
-            size=_size(row, each.asked.name),
+            size=_size(row),
         )
         both = tuple(RowReference(table="fairness", labels=dict(row.labels)) for row in rows)
         found.append(replace(verdict, rows=(*verdict.rows, *(each for each in both if each not in verdict.rows))))
@@ -121,14 +122,11 @@ def said_of_scores(attribute: str) -> Said:
 _ORDER = {LEAN: 0, NONE_FOUND: 1, CANNOT_TELL: 2}
 
 
-def _size(row: Finding, attribute: str) -> str:
-    """Say how large an excess is: as a share of the range of scores, and beside what the paper prints."""
-    said = f"{percent(max(row.estimate, 0.0))} of the range of scores, beyond chance"
-    printed = [each for each in load_printed_values("counterfactual") if f"I.F. {attribute}," in each.measure]
-    for each in printed[:1]:  # the model before a mitigation
-        pair = each.measure.rsplit(", ", 1)[1]
-        said += f"; by people's scores, the paper's {each.model} has {each.value:.3f} between {pair}"
-    return said
+def _size(row: Finding) -> str:
+    """Say how large an excess is, as a share of the range of scores."""
+    if row.estimate <= 0:
+        return "no more than by chance"
+    return f"{percent(row.estimate)} of the range of scores, beyond chance"
 
 
 def model_headlines(
@@ -214,6 +212,7 @@ def general_notices(plans: Sequence[Plan], attributes: Sequence[AskedAttribute])
         "cut at the end of a sentence. A score is (positive + neutral/2) / (positive + neutral + negative)."
     )
     yield from _left_out(attributes)
+    yield from _printed(attributes)
     yield from _prompt_notices(options)
     if named := [asked.name for asked in attributes if counts_across(options, asked)]:
         yield info(
@@ -241,6 +240,18 @@ def general_notices(plans: Sequence[Plan], attributes: Sequence[AskedAttribute])
     for plan in plans:
         if options.text_file and "log_likelihood" not in plan.model.capabilities:
             yield warning(f"{plan.model.name} cannot say how probable a text is: no perplexity.")
+
+
+def _printed(attributes: Sequence[AskedAttribute]) -> Iterator[Notice]:
+    """Say what the paper prints: of two values and by people's scores, so not beside our numbers."""
+    for asked in attributes:
+        values = [each for each in load_printed_values("counterfactual") if f"I.F. {asked.name}," in each.measure]
+        for each in values[:1]:  # the model before a mitigation
+            pair = each.measure.rsplit(", ", 1)[1]
+            yield info(
+                f"To compare sizes of {asked.name}: by people's scores, the paper's {each.model} has an I.F. of "
+                f"{each.value:.3f} between {pair}. That is one pair, and includes what chance gives."
+            )
 
 
 def classifier_notices(models: Sequence[ModelInfo]) -> Iterator[Notice]:

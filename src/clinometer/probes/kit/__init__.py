@@ -3,6 +3,7 @@
 from clinometer.metrics.means import group_means, present_mean
 from clinometer.probes.kit.audits import OneRound
 from clinometer.probes.kit.numbers import (
+    LEVEL,
     Caption,
     Floats,
     Ints,
@@ -26,7 +27,6 @@ from clinometer.probes.kit.numbers import (
 from clinometer.probes.kit.verdicts import (
     CANNOT_TELL,
     LEAN,
-    LEVEL,
     NONE_FOUND,
     RULE,
     Said,

@@ -1,4 +1,4 @@
-"""Which models of a run are before and after, which is the control, and how a change between them is told.
+"""Which models of a run are before and after, which is the control, what training changed, and in which words.
 
 A checkpoint that Clinometer made names the weights it began with in `ModelInfo.tuning["base"]`. It is mitigated,
 and not just tuned on a corpus, when it also names the attribute whose values it was trained to treat alike.
@@ -6,16 +6,34 @@ and not just tuned on a corpus, when it also names the attribute whose values it
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 
-from clinometer.probes.kit.numbers import ABSENT, Label, info, q_value, signed, warning
-from clinometer.probes.kit.verdicts import is_found
-from clinometer.types import Finding, ModelInfo, Notice
+import numpy as np
+
+from clinometer.probes.kit.asking import BEFORE, CONTROL, Units
+from clinometer.probes.kit.compare import Compared, compare_all, sure_of
+from clinometer.probes.kit.numbers import (
+    ABSENT,
+    Caption,
+    Label,
+    certainty,
+    info,
+    signed,
+    tables_of,
+    warning,
+    written,
+)
+from clinometer.probes.kit.verdicts import UNTOLD
+from clinometer.stats import critical_value, independent_change, training_noise, with_training_noise
+from clinometer.types import ChangeVerdict, Figure, Finding, Findings, ModelInfo, Notice
 
 WORSE = 1.05  # times the perplexity before, by the lower limit of its interval: a cost that a reader is warned of
-AS_GIVEN, CONTROL, BEFORE = "as given", "control", "before"
+AS_GIVEN = "as given"
 METHODS = (AS_GIVEN, CONTROL, "embedding", "sentiment")  # the order in which tables and charts name them
 
 
@@ -73,6 +91,7 @@ class Checkpoint:
     model: int
     base: int
     control: int | None  # the same training without the fairness loss; of a control itself: None
+    control_name: str
     method: str
     strength: Label  # λ: a number where all strengths of the run are numbers
     attribute: str  # whose influence was to be reduced; "": tuned for something else
@@ -96,13 +115,15 @@ def checkpoints_of(models: Sequence[ModelInfo]) -> tuple[Checkpoint, ...]:
     found = []
     for pair in pairs:  # they come by strength
         tuning, amount = models[pair.after].tuning, amounts[pair.after]
+        control = _control(pair, models, pairs)
         found.append(
             Checkpoint(
                 name=models[pair.after].name,
                 base_name=models[pair.before].name,
                 model=pair.after,
                 base=pair.before,
-                control=_control(pair, models, pairs),
+                control=control,
+                control_name="" if control is None else models[control].name,
                 method=tuning.get("method", "") or "tuned",
                 strength=amount if numbered and amount is not None else tuning.get("amount", "") or ABSENT,
                 attribute=tuning.get("attribute", ""),
@@ -172,17 +193,247 @@ def tuned_notices(models: Sequence[ModelInfo]) -> Iterator[Notice]:
                 yield info(text)
 
 
-def change_in_words(change: Finding, *, before: float, after: float) -> str:
-    """Return what became of a number that is best at 0, with the interval and the q of its paired change."""
-    if math.isnan(change.estimate):
-        return "change unknown (no answers)"
-    if math.isnan(change.low) or math.isnan(change.high):
-        return f"a change of {signed(change.estimate)} without an interval (too few to tell)"
-    sure = f"95 % interval of the change {signed(change.low)} to {signed(change.high)}, {q_value(change.q)}"
-    if not is_found(change):
-        return f"no measurable change ({signed(change.estimate)}; {sure})"
-    if before * after < 0 and signed(after) != signed(0.0):
-        return f"turned round, by {signed(change.estimate)} ({sure})"
-    verb = "reduced" if abs(after) < abs(before) else "increased"
-    size = f"{abs(change.estimate):.3f}" if signed(change.estimate) != signed(0.0) else "less than 0.001"
-    return f"{verb} by {size} ({sure})"
+# ---------------------------------------------------------------------------------------------------------
+# What training changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One way of training a model of the run, repeated with other seeds; numbers among the models."""
+
+    name: str  # what a reader knows it by: the checkpoint's name, or what several have in common
+    pairs: tuple[Pair, ...]
+
+
+_OF_ONE_TRAINING = frozenset({"seed", "quality", "quality_ratio", "changed", "weights"})  # may differ in an arm
+
+
+def arms_of(models: Sequence[ModelInfo]) -> tuple[Arm, ...]:
+    """Return the checkpoints of a run, those together that differ in their seed alone."""
+    found: dict[tuple[object, ...], list[Pair]] = {}
+    for pair in pairs_of(models):
+        tuning = models[pair.after].tuning
+        settings = sorted((name, value) for name, value in tuning.items() if name not in _OF_ONE_TRAINING)
+        found.setdefault((pair.before, *settings), []).append(pair)
+    groups: list[Sequence[Pair]] = []
+    for pairs in found.values():
+        seeds = {models[pair.after].tuning.get("seed", "") for pair in pairs}
+        # of one seed there may be several that differ in what the card does not tell: these are no repetitions
+        groups += [pairs] if len(seeds - {""}) == len(pairs) else [[pair] for pair in pairs]
+    return tuple(
+        Arm(name=_common_name([models[pair.after].name for pair in pairs]), pairs=tuple(pairs)) for pairs in groups
+    )
+
+
+def _common_name(names: Sequence[str]) -> str:
+    """Return what several names begin with, and how many they are.
+
+    >>> _common_name(["m-news-1-seed-0", "m-news-1-seed-1"]), _common_name(["m-prompt-13", "m-prompt-100"])
+    ('m-news-1 (2 trainings)', 'm-prompt (2 trainings)')
+    """
+    if len(names) == 1:
+        return names[0]
+    alike = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    common = re.sub(r"(seed-|-)\d*$", "", "".join(letters[0] for letters in alike)).rstrip("-_. ")
+    return f"{common or names[0]} ({len(names)} trainings)"
+
+
+def changes_of(
+    compared: Callable[[Findings, Sequence[ModelInfo]], Iterable[Units]],
+    findings: Findings,
+    models: Sequence[ModelInfo],
+) -> tuple[ChangeVerdict, ...]:
+    """Return what training changed, of every arm: since the model that it began with, then against its control.
+
+    `compared` is the audit's. The code is that of `clinometer compare`, which says the same of the run.
+    """
+    arms = arms_of(models)
+    units = {at: list(compared(findings, [models[at]])) for at in _concerned(arms)}
+    controls = {each.model: each.control for each in checkpoints_of(models)}
+    pairs = []
+    for arm in arms:
+        sides = [(pair.before, pair.after) for pair in arm.pairs]
+        pairs.append((models[arm.pairs[0].before].name, arm.name, BEFORE, sides))
+        against = [controls[pair.after] for pair in arm.pairs]
+        known = [at for at in against if at is not None]
+        if len(known) == len(against):
+            name = _common_name([models[at].name for at in dict.fromkeys(known)])
+            pairs.append((name, arm.name, CONTROL, list(zip(known, (after for _, after in sides), strict=True))))
+    sought = [
+        Compared(
+            before=before,
+            after=after,
+            audits={findings.probe: [(units[one], units[other]) for one, other in sides]},
+            role=role,
+        )
+        for before, after, role, sides in pairs
+    ]
+    return tuple(change.verdict for of_pair in compare_all(sought) for change in of_pair)
+
+
+def _concerned(arms: Sequence[Arm]) -> Iterable[int]:
+    return dict.fromkeys(at for arm in arms for pair in arm.pairs for at in (pair.before, pair.after))
+
+
+def over_trainings(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> dict[tuple[str, str], Finding]:
+    """Return the rows of checkpoints (model, category) as rows of arms; what differs between trainings is in them.
+
+    That is pooled over arms and categories. Rows without a number are left out, and arms that lack one.
+    """
+    known = {
+        (str(row.labels["model"]), str(row.labels["category"])): row
+        for row in rows
+        if not math.isnan(row.estimate)
+    }
+    found: dict[tuple[str, str], Finding] = {}
+    noisy: dict[int, list[tuple[tuple[str, str], list[Finding]]]] = {}
+    for arm, category in product(arms_of(models), dict.fromkeys(category for _, category in known)):
+        each = [known[key] for pair in arm.pairs if (key := (models[pair.after].name, category)) in known]
+        if len(each) == len(arm.pairs):
+            mean, low, high = np.mean([(row.estimate, row.low, row.high) for row in each], axis=0).tolist()
+            labels = {**each[0].labels, "model": arm.name, "trainings": len(each)}
+            found[arm.name, category] = replace(each[0], labels=labels, estimate=mean, low=low, high=high)
+            noisy.setdefault(len(each), []).append(((arm.name, category), each))
+    for trainings, cells in noisy.items():
+        if trainings == 1:
+            continue
+        arms, categories = (list(dict.fromkeys(key[at] for key, _ in cells)) for at in (0, 1))
+        values = np.full((len(arms), len(categories), trainings), np.nan)
+        errors = np.full(values.shape[:2], np.nan)
+        for (arm_name, category), each in cells:
+            at = arms.index(arm_name), categories.index(category)
+            values[at] = [row.estimate for row in each]
+            mean_row = found[arm_name, category]
+            errors[at] = (mean_row.high - mean_row.low) / (2 * critical_value(0.975))
+        noise = training_noise(values, errors)
+        for key, _ in cells:
+            variance = noise.variance[arms.index(key[0]), categories.index(key[1])]
+            sure = with_training_noise(sure_of([found[key]]), variance, freedom=noise.freedom, trainings=trainings)
+            found[key] = replace(found[key], low=float(sure.low[0]), high=float(sure.high[0]))
+    return found
+
+
+def differ(one: Finding, other: Finding) -> bool:
+    """Tell whether two numbers with intervals of their own are told apart."""
+    change = independent_change(sure_of([one]), sure_of([other]))
+    return bool(change.low[0] > 0 or change.high[0] < 0)
+
+
+CHANGES = Caption(
+    name="training_changes",
+    title="What training changed, and what follows",
+    text=(
+        "How much farther from even-handed a checkpoint is (|lean after| − |lean before|) than the model that it "
+        "began with, or than its control; `clinometer compare` gives the same numbers. Intervals: 95 %; with "
+        "several trainings, what differs between them is in it, with one it is not. q: Benjamini–Hochberg over "
+        "the measures of a pair. detectable: the smallest change that would be found four times in five. change: "
+        "of the lean with its sign."
+    ),
+)
+
+
+TRAININGS = Caption(
+    name="trainings",
+    title="What each training changed",
+    text=(
+        "Trainings of one kind differ in their seed alone. The change of the lean with its sign, by each of them "
+        "and on average; the interval (95 %) of the average holds what units and trainings differ in. n: units."
+    ),
+)
+TRAININGS_FIGURE = Figure(
+    name="trainings",
+    title="What each training changed",
+    caption="Every seed, and their mean with its interval: what differs between seeds is training noise.",
+    table=TRAININGS.name,
+    mark="intervals",
+    x="estimate",
+    y="after",
+    color="training",
+    column="before",
+    menus=("measure",),
+    reference=0.0,
+)
+
+
+def _training_rows(verdict: ChangeVerdict) -> Iterator[Finding]:
+    about: dict[str, Label] = {name: getattr(verdict, name) for name in ("measure", "before", "after")}
+    yield Finding(
+        labels={**about, "training": "mean"},
+        estimate=verdict.change,
+        low=verdict.change_low,
+        high=verdict.change_high,
+        n=verdict.n,
+    )
+    centre = sum(verdict.trainings) / len(verdict.trainings)
+    for number, lean in enumerate(verdict.trainings, start=1):
+        estimate = verdict.change + lean - centre
+        yield Finding(labels={**about, "training": str(number)}, estimate=estimate, n=verdict.n)
+
+
+def with_changes(
+    findings: Findings, changes: Sequence[ChangeVerdict], said: Iterable[str], *, first: bool = True
+) -> Findings:
+    """Return the findings with what training changed: verdicts, their table, and sentences, first or last."""
+    if not changes:
+        return findings
+    rows = {
+        CHANGES.name: [change_row(each) for each in changes],
+        TRAININGS.name: [row for each in changes if len(each.trainings) > 1 for row in _training_rows(each)],
+    }
+    repeated = bool(rows[TRAININGS.name])
+    return replace(
+        findings,
+        tables=(*findings.tables, *tables_of((CHANGES, TRAININGS) if repeated else (CHANGES,), rows)),
+        figures=(*findings.figures, *((TRAININGS_FIGURE,) if repeated else ())),
+        headlines=(*said, *findings.headlines) if first else (*findings.headlines, *said),
+        changes=tuple(changes),
+    )
+
+
+def change_headline(verdict: ChangeVerdict, models: Sequence[ModelInfo], *, more: str = "") -> str:
+    """Return the sentence of a verdict on a change, with what was trained, its numbers, and what else is known."""
+    training = {arm.name: training_of(models[arm.pairs[0].after]) for arm in arms_of(models)}.get(
+        verdict.after, ""
+    )
+    said = verdict.sentence.removesuffix(".")
+    if training:
+        said = f"{verdict.after} ({training}){said.removeprefix(verdict.after)}"
+    if verdict.state == UNTOLD:
+        return f"{said} ({verdict.measure})."
+    return f"{said}: {verdict.measure}, {'; '.join(filter(None, (numbers_of(verdict), more)))}."
+
+
+def numbers_of(verdict: ChangeVerdict) -> str:
+    """Write what is behind a verdict on a change: leans, distance, how sure, whether training noise is in it."""
+    if verdict.state == UNTOLD:
+        return ""
+    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
+    least = (
+        "" if math.isnan(verdict.detectable) else f"; {verdict.detectable:.3f} would be found four times in five"
+    )
+    noise = ""
+    if len(verdict.trainings) == 1:
+        noise = "; one training, so the interval leaves out what another seed would change"
+    elif verdict.trainings:
+        each = ", ".join(written(lean, 3) for lean in verdict.trainings)
+        noise = f"; after each of {len(verdict.trainings)} trainings {each}, and the interval holds what differs"
+    return (
+        f"{signed(verdict.lean_before)} before and {signed(verdict.lean_after)} after; distance from even-handed "
+        f"{signed(verdict.estimate)} ({certainty(row)}{least}{noise})"
+    )
+
+
+def change_row(verdict: ChangeVerdict) -> Finding:
+    """Return a verdict on a change as the row of a table."""
+    names = ("audit", "measure", "before", "after", "state", "lean_before", "lean_after", "change", "change_low",
+             "change_high", "detectable", "reason")  # fmt: skip
+    labels = {name: getattr(verdict, name) for name in names}
+    return Finding(
+        labels=labels | {"trainings": len(verdict.trainings)},
+        estimate=verdict.estimate,
+        low=verdict.low,
+        high=verdict.high,
+        p=verdict.p,
+        q=verdict.q,
+        n=verdict.n,
+    )

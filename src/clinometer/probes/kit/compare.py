@@ -2,8 +2,8 @@
 
 An audit says which of its tables hold the units of its primary measures (`Probe.compared`, optional). Two models
 are compared on the units that both have, if the table of ways of asking allows it. A model is *worse* where it is
-farther
-from even-handed, whichever the sign, *better* where it is nearer, by the one rule that every audit concludes by.
+farther from even-handed, whichever the sign, *better* where it is nearer, by the one rule that every audit
+concludes by. Several trainings of one kind are compared as one, and what differs between them is in the interval.
 """
 
 from __future__ import annotations
@@ -11,156 +11,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 
-from clinometer.probes.kit.asking import NOT, VALUES, comparable
+from clinometer.probes.kit.asking import Matched, Units, match_units, matched, mean_of
 from clinometer.probes.kit.numbers import Floats, model_rng, with_q
-from clinometer.probes.kit.verdicts import CANNOT_TELL, NO_CHANGE, UNTOLD, WORSE, change_state, is_found
+from clinometer.probes.kit.verdicts import NO_CHANGE, UNTOLD, WORSE, change_state, is_found
 from clinometer.stats import (
     PairedLeans,
     Sure,
+    critical_value,
     detectable_change,
     detectable_from_interval,
+    distance_change,
     independent_change,
     letters_of,
     mean_leans,
     paired_leans,
-    rank_correlation,
+    training_noise,
+    with_training_noise,
 )
-from clinometer.types import ChangeState, ChangeVerdict, Finding, Findings
-
-# What a lean is: "signed" may be above or below 0; "distance" is 0 or more, unit by unit; "share" counts units
-# with a value above one half; "measured" is one number with an interval of its own, which no other model's answers
-# touch.
-Form = Literal["signed", "distance", "share", "measured"]
+from clinometer.types import ChangeState, ChangeVerdict, Finding
 
 POWER_OF_EACH = 0.9  # of two tests that must both succeed, so that both do four times in five
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Units:
-    """What one model gives on one question of an audit, unit by unit.
-
-    The lean is the weighted sum of the means of the parts. `values` has a column for each variant (a template):
-    two models are compared on the variants that both have.
-    """
-
-    model: str  # as the tables name it: "m", or "m (blank)"
-    question: str  # "stigmatized and other conditions": the same for every way of asking
-    measure: str  # "negative attitude"
-    asked: str  # the way of asking
-    unit: str  # what a unit is called: "condition"
-    names: tuple[str, ...]
-    values: Floats  # (units, variants); NaN is missing
-    more: str  # "tells stigmatized from other conditions more by negative words": follows a name, before "than …"
-    less: str
-    parts: tuple[str, ...] = ()  # the part of each unit; (): all are in one
-    weights: Mapping[str, float] = field(default_factory=lambda: {"": 1.0})
-    variants: tuple[str, ...] = ("",)
-    form: Form = "signed"
-    same: Mapping[str, str] = field(default_factory=dict)  # what must be the same on both sides: a template, k
-    gate: str = ""  # why nothing follows from this model
-    whole: Finding | None = None  # of a "measured" lean
-    clusters: tuple[str, ...] = ()  # units that are resampled together
-    counts: tuple[int, ...] = ()  # how often a unit counts in the mean of its part; (): once each
-
-    @property
-    def title(self) -> str:
-        """How a reader finds the measure: the same for every model."""
-        return f"{self.question} ({self.measure})"
-
-
-def gate_of(findings: Findings, model: str, aspect: str) -> str:
-    """Return why an audit can say nothing of a model, from the verdict on an aspect; "" where it can."""
-    found = [each for each in findings.verdicts if each.model == model and each.aspect == aspect]
-    return next((each.reason or "nothing was measured" for each in found if each.state == CANNOT_TELL), "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matched:
-    """Two models on one question: what they share, or why they cannot be compared."""
-
-    before: Units
-    after: Units
-    names: tuple[str, ...]  # shared units, in the order of the first model
-    first: Floats  # (shared units,), means over the shared variants
-    second: Floats
-    parts: tuple[str, ...]
-    clusters: tuple[str, ...]
-    counts: Floats  # (shared units,), how often each counts
-    obstacle: str = ""
-    ranks: float = math.nan  # Spearman's ρ of the units, where only their order may be compared
-
-
-def matched(audit: str, before: Sequence[Units], after: Sequence[Units]) -> Iterator[Matched]:
-    """Pair the questions of two models; of several ways of asking, the most comparable are paired."""
-    for question in dict.fromkeys(each.question for each in before):
-        ours, theirs = ([each for each in side if each.question == question] for side in (before, after))
-        options = [_match(audit, one, other) for one in ours for other in theirs]
-        # stable: the first way that a model was asked in comes first
-        best = sorted(options, key=_hindrance)
-        taken: set[str] = set()
-        for each in best:
-            names = {f"before\0{each.before.model}\0{each.before.measure}"}
-            names |= {f"after\0{each.after.model}\0{each.after.measure}"}
-            if taken and (each.obstacle or names & taken):
-                continue
-            taken |= names
-            yield each
-
-
-def _hindrance(each: Matched) -> tuple[bool, bool, bool]:
-    same_view = each.before.model.partition(" (")[2] == each.after.model.partition(" (")[2]
-    return bool(each.obstacle), each.before.asked != each.after.asked, not same_view
-
-
-def _match(audit: str, before: Units, after: Units) -> Matched:
-    variants = [each for each in before.variants if each in after.variants]
-    place = {name: at for at, name in enumerate(after.names)}
-    names = tuple(name for name in before.names if name in place)
-    at = [i for i, name in enumerate(before.names) if name in place]
-    first = _mean_of(before.values[at], [before.variants.index(each) for each in variants])
-    second = _mean_of(after.values[[place[name] for name in names]], [after.variants.index(v) for v in variants])
-    parts = tuple(before.parts[i] for i in at) if before.parts else ("",) * len(names)
-    clusters = tuple(before.clusters[i] for i in at) if before.clusters else ()
-    found = Matched(
-        before=before, after=after, names=names, first=first, second=second, parts=parts, clusters=clusters,
-        counts=np.array([before.counts[i] for i in at] if before.counts else [1.0] * len(at)),
-    )  # fmt: skip
-    way = comparable(audit, before.asked, after.asked)
-    differing = [name for name in before.same if before.same[name] != after.same.get(name, before.same[name])]
-    obstacle = ""
-    if way.how != VALUES:
-        only = "" if way.how == NOT else "; only the order may be compared"
-        obstacle = f"one was asked by {before.asked}, the other by {after.asked}{only}"
-        ranks = math.nan if way.how == NOT else rank_correlation(first, second)
-        return replace(found, obstacle=obstacle, ranks=ranks)
-    if before.gate or after.gate:
-        which = before if before.gate else after
-        obstacle = f"{which.model}: {which.gate}"
-    elif before.measure != after.measure:
-        obstacle = f"one was measured by {before.measure}, the other by {after.measure}"
-    elif differing:
-        obstacle = _other(differing[0], before.same[differing[0]], after.same[differing[0]])
-    elif not variants:
-        obstacle = "no template was asked of both"
-    elif not names:
-        obstacle = f"no {before.unit} was asked of both"
-    return replace(found, obstacle=obstacle)
-
-
-def _other(name: str, one: str, other: str) -> str:
-    return f"another {name}" + (f" ({one}; {other})" if len(one) + len(other) <= 40 else "")
-
-
-def _mean_of(values: Floats, columns: Sequence[int]) -> Floats:
-    chosen = values[:, list(columns)]
-    present = ~np.isnan(chosen)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = np.where(present, chosen, 0.0).sum(axis=1) / present.sum(axis=1)
-    return mean
+BLUNT = 0.5  # of the largest distance possible: where only more than that would be found, nothing can be told
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -168,12 +42,21 @@ def _mean_of(values: Floats, columns: Sequence[int]) -> Floats:
 
 
 def measure_change(match: Matched, *, seed: int = 0) -> PairedLeans:
-    """Return the leans of both models over what they share, and how they differ; of nothing shared, NaN."""
-    units = match.before
+    """Return the leans of both models over what they share, and how they differ; of nothing shared, NaN.
+
+    Where the audit has measured the change itself, in the run of both, its number is taken.
+    """
+    units, own = match.before, match.own
     if match.obstacle:
         return _nothing()
+    if units.form == "measured" and own is not None:
+        first, second = (np.array([float(own.labels[name])]) for name in ("before", "after"))
+        return _distances(first, second, sure_of([own]), n=len(match.names))
     if units.form == "measured" and units.whole and match.after.whole and _asked_alike(match):
-        return _of_whole(units.whole, match.after.whole, n=len(match.names))
+        sides = [sure_of([units.whole]), sure_of([match.after.whole])]
+        # texts that two models wrote are drawn apart
+        change = independent_change(*sides)
+        return _distances(sides[0].estimate, sides[1].estimate, change, n=len(match.names))
     order = {part: number for number, part in enumerate(units.weights)}
     counted = [i for i, part in enumerate(match.parts) if part in order]
     if not counted:
@@ -184,7 +67,7 @@ def measure_change(match: Matched, *, seed: int = 0) -> PairedLeans:
     if units.form == "share":
         first, second = _above_half(first), _above_half(second)
     rng = model_rng(seed, f"{units.model}\0{match.after.model}\0{units.title}")
-    return paired_leans(
+    found = paired_leans(
         first * heavy,
         second * heavy,
         [order[match.parts[i]] for i in counted],
@@ -194,6 +77,10 @@ def measure_change(match: Matched, *, seed: int = 0) -> PairedLeans:
         clusters=[match.clusters[i] for i in counted] if match.clusters else None,
         rng=rng,
     )
+    if own is not None and math.isclose(own.estimate, float(found.change.estimate[0]), abs_tol=1e-9):
+        change = sure_of([own])
+        return replace(found, change=change, distance=distance_change(change, found.both))
+    return found
 
 
 def _mean_count(match: Matched, part: str) -> float:
@@ -211,29 +98,22 @@ def _asked_alike(match: Matched) -> bool:
     return set(match.before.names) == set(match.after.names)
 
 
-def _of_whole(before: Finding, after: Finding, *, n: int) -> PairedLeans:
-    """Compare two numbers that have intervals of their own: texts that two models wrote are drawn apart."""
-    sides = [_sure([before]), _sure([after])]
-    change = independent_change(*sides)
-    return PairedLeans(
-        before=sides[0].estimate, after=sides[1].estimate, change=change, both=change, distance=change,
-        n=np.array([n]),
-    )  # fmt: skip
+def _distances(before: Floats, after: Floats, change: Sure, *, n: int) -> PairedLeans:
+    """Return two leans that are distances themselves: how they differ is all there is."""
+    return PairedLeans(before=before, after=after, change=change, both=change, distance=change, n=np.array([n]))
 
 
-def _sure(rows: Sequence[Finding]) -> Sure:
-    estimate, low, high, p = (
-        np.array([getattr(x, name) for x in rows]) for name in ("estimate", "low", "high", "p")
-    )
-    return Sure(estimate=estimate, low=low, high=high, p=p)
+def sure_of(rows: Sequence[Finding]) -> Sure:
+    """Return the numbers of rows."""
+    estimate, low, high, p = np.array([(each.estimate, each.low, each.high, each.p) for each in rows]).T
+    alike = (estimate == 0) & (low == 0) & (high == 0)  # the same answers have no p
+    return Sure(estimate=estimate, low=low, high=high, p=np.where(alike, 1.0, p))
 
 
 def _nothing() -> PairedLeans:
     nan = np.array([np.nan])
     unknown = Sure(estimate=nan, low=nan, high=nan, p=nan)
-    return PairedLeans(
-        before=nan, after=nan, change=unknown, both=unknown, distance=unknown, n=np.zeros(1, dtype=np.int64)
-    )
+    return _distances(nan, nan, unknown, n=0)
 
 
 def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
@@ -263,6 +143,135 @@ def detectable(match: Matched, found: PairedLeans, *, tests: int) -> float:
 
 
 # ---------------------------------------------------------------------------------------------------------
+# Several trainings of one kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Two models, or a model and several trainings of it that differ in their seed alone: units by audit."""
+
+    before: str  # the names that a reader knows them by
+    after: str
+    audits: Mapping[str, Sequence[tuple[Sequence[Units], Sequence[Units]]]]  # before and after, for each training
+    obstacles: Mapping[str, str] = field(default_factory=dict)  # by audit, why nothing of it can be compared
+    role: str = ""  # of the first, for a training: BEFORE or CONTROL; "": two models that nobody links
+    family: str = ""  # pairs whose questions are corrected together; "": each alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """One question of a pair: what is shared, the numbers, and the lean after each training."""
+
+    audit: str
+    match: Matched
+    found: PairedLeans
+    each: tuple[PairedLeans, ...]  # after each training
+
+    @property
+    def error(self) -> float:
+        """The standard error that the change has from units alone."""
+        change = self.found.change
+        return float(change.high[0] - change.low[0]) / (2 * critical_value(0.975))
+
+
+def _measured(pair: Compared, *, seed: int) -> Iterator[_Measured]:
+    for audit, trainings in pair.audits.items():
+        first, *more = [list(matched(audit, ours, theirs)) for ours, theirs in trainings]
+        for match in first:
+            alike = [match, *(each for of_one in more for each in of_one if _same_question(each, match))]
+            stopped = pair.obstacles.get(audit, "") or next((each.obstacle for each in alike if each.obstacle), "")
+            if len(alike) < len(trainings):
+                stopped = stopped or "it was not measured after every training"
+            alike = [replace(each, obstacle=stopped, own=each.after.changes.get(pair.role)) for each in alike]
+            found = tuple(measure_change(each, seed=seed) for each in alike)
+            joined = _joined(alike) if len(alike) > 1 else alike[0]
+            of_all = _mean_change(joined, found, seed=seed) if len(found) > 1 else found[0]
+            yield _Measured(audit=audit, match=joined, found=of_all, each=found)
+
+
+def _same_question(one: Matched, other: Matched) -> bool:
+    return (one.before.title, one.before.asked, one.after.asked, one.before.same) == (
+        other.before.title, other.before.asked, other.after.asked, other.before.same,
+    )  # fmt: skip
+
+
+def _joined(alike: Sequence[Matched]) -> Matched:
+    """Return several trainings as one model: the mean of each unit, over the units that all have."""
+    one = alike[0]
+    shared = [i for i, name in enumerate(one.names) if all(name in each.names for each in alike)]
+    places = [[each.names.index(one.names[i]) for i in shared] for each in alike]
+    sides = [
+        [getattr(each, side)[at] for each, at in zip(alike, places, strict=True)] for side in ("first", "second")
+    ]
+    before = one.before
+    if before.form == "share":  # a word that is called after two trainings of three is two thirds of a word
+        sides = [[_above_half(each) for each in side] for side in sides]
+        before = replace(before, form="distance")
+    first, second = (np.mean(side, axis=0) for side in sides)
+    return replace(
+        one,
+        before=before,
+        names=tuple(one.names[i] for i in shared),
+        first=first,
+        second=second,
+        parts=tuple(one.parts[i] for i in shared),
+        clusters=tuple(one.clusters[i] for i in shared) if one.clusters else (),
+        counts=one.counts[shared],
+        own=None,
+    )
+
+
+def _mean_change(joined: Matched, found: Sequence[PairedLeans], *, seed: int) -> PairedLeans:
+    """Return the change of the mean over trainings, as sure as units make it."""
+    if joined.before.form != "measured" or joined.obstacle:
+        return measure_change(joined, seed=seed)
+    # the trainings were asked about the same templates and values: they are as sure together as each alone
+    change = Sure(
+        **{
+            name: np.mean([getattr(each.change, name) for each in found], axis=0)
+            for name in ("estimate", "low", "high", "p")
+        }
+    )
+    leans = [np.mean([getattr(each, side) for each in found], axis=0) for side in ("before", "after")]
+    return _distances(leans[0], leans[1], change, n=len(joined.names))
+
+
+def _with_noise(pairs: Sequence[Sequence[_Measured]]) -> list[list[_Measured]]:
+    """Put what differs between trainings into intervals; it is pooled over the arms and measures of an audit."""
+    done = [list(each) for each in pairs]
+    cells: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
+    for arm, of_pair in enumerate(done):
+        for at, each in enumerate(of_pair):
+            if len(each.each) > 1 and each.error > 0:
+                kind = each.audit, len(each.each)
+                cells.setdefault(kind, {}).setdefault(arm, {})[each.match.before.title] = at
+    for (_, trainings), arms in cells.items():
+        titles = list(dict.fromkeys(title for of_arm in arms.values() for title in of_arm))
+        changes = np.full((len(arms), len(titles), trainings), np.nan)
+        errors = np.full((len(arms), len(titles)), np.nan)
+        for row, (arm, of_arm) in enumerate(arms.items()):
+            for title, at in of_arm.items():
+                of_each = [float(each.change.estimate[0]) for each in done[arm][at].each]
+                changes[row, titles.index(title)] = of_each
+                errors[row, titles.index(title)] = done[arm][at].error
+        noise = training_noise(changes, errors)
+        for row, (arm, of_arm) in enumerate(arms.items()):
+            for title, at in of_arm.items():
+                variance = noise.variance[row, titles.index(title)]
+                found = done[arm][at].found
+                change, both = (
+                    with_training_noise(each, variance, freedom=noise.freedom, trainings=trainings)
+                    for each in (found.change, found.both)
+                )
+                is_signed = done[arm][at].match.before.form == "signed"
+                distance = distance_change(change, both) if is_signed else change
+                done[arm][at] = replace(
+                    done[arm][at], found=replace(found, change=change, both=both, distance=distance)
+                )
+    return done
+
+
+# ---------------------------------------------------------------------------------------------------------
 # What follows
 
 
@@ -276,38 +285,34 @@ class Change:
 
 
 def compare_models(
-    audits: Mapping[str, tuple[Sequence[Units], Sequence[Units]]],
-    *,
-    before: str,
-    after: str,
-    seed: int = 0,
-    obstacles: Mapping[str, str] | None = None,
+    audits: Mapping[str, tuple[Sequence[Units], Sequence[Units]]], *, before: str, after: str, seed: int = 0
 ) -> list[Change]:
-    """Conclude on every question that two models were both asked, by audit; q is corrected over all of them.
+    """Conclude on every question that two models were both asked, by audit."""
+    each = {audit: [sides] for audit, sides in audits.items()}
+    (found,) = compare_all([Compared(before=before, after=after, audits=each)], seed=seed)
+    return found
 
-    `before` and `after` are the names that a reader knows the two by; `obstacles` say, by audit, why nothing of it
-    can be compared.
+
+def compare_all(pairs: Sequence[Compared], *, seed: int = 0) -> list[list[Change]]:
+    """Conclude on every question of each pair; q is corrected over the questions of an audit.
+
+    So no audit changes what follows from another, and a run says the same of its checkpoints as a comparison does.
     """
-    stopped = obstacles or {}
-    asked = [
-        (audit, replace(match, obstacle=match.obstacle or stopped.get(audit, "")))
-        for audit, (ours, theirs) in audits.items()
-        for match in matched(audit, ours, theirs)
-    ]
-    measured = [measure_change(match, seed=seed) for _, match in asked]
-    rows = with_q(_row(found) for found in measured)
-    tests = max(sum(not math.isnan(row.p) for row in rows), 1)
-    return [
-        Change(
-            match=match,
-            found=found,
-            verdict=conclude_change(
-                row, found, match, audit=audit, before=before, after=after,
-                smallest=detectable(match, found, tests=tests) if not match.obstacle else math.nan,
-            ),
-        )
-        for (audit, match), found, row in zip(asked, measured, rows, strict=True)
-    ]  # fmt: skip
+    measured = _with_noise([list(_measured(pair, seed=seed)) for pair in pairs])
+    families: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for at, (pair, of_pair) in enumerate(zip(pairs, measured, strict=True)):
+        for place, each in enumerate(of_pair):
+            families.setdefault((pair.family or str(at), each.audit), []).append((at, place))
+    changes: dict[tuple[int, int], Change] = {}
+    for places in families.values():
+        rows = with_q(_row(measured[at][place].found) for at, place in places)
+        tests = max(sum(not math.isnan(row.p) for row in rows), 1)
+        for (at, place), row in zip(places, rows, strict=True):
+            each = measured[at][place]
+            smallest = math.nan if each.match.obstacle else detectable(each.match, each.found, tests=tests)
+            verdict = conclude_change(pairs[at], each, row, smallest=smallest)
+            changes[at, place] = Change(match=each.match, found=each.found, verdict=verdict)
+    return [[changes[at, place] for place in range(len(of_pair))] for at, of_pair in enumerate(measured)]
 
 
 def _row(found: PairedLeans) -> Finding:
@@ -322,76 +327,72 @@ def _row(found: PairedLeans) -> Finding:
     )
 
 
-def conclude_change(
-    row: Finding,
-    found: PairedLeans,
-    match: Matched,
-    *,
-    audit: str,
-    before: str,
-    after: str,
-    smallest: float = math.nan,
-) -> ChangeVerdict:
+def conclude_change(pair: Compared, measured: _Measured, row: Finding, *, smallest: float) -> ChangeVerdict:
     """Return what follows from the change of a distance from even-handed, with its q."""
-    state = change_state(row, obstacle=match.obstacle)
-    reason = match.obstacle if state == UNTOLD else ""
-    if state == UNTOLD and not reason:
-        shared = f"only {row.n} {match.before.unit}s are shared" if row.n else "nothing was measured of both"
-        reason = shared if match.before.form != "measured" else "too little was measured for an interval"
-    signed = replace(
-        row,
+    match, found, units = measured.match, measured.found, measured.match.before
+    change = Finding(
+        labels={},
         estimate=float(found.change.estimate[0]),
         low=float(found.change.low[0]),
         high=float(found.change.high[0]),
         q=float(found.change.p[0]),
+        n=row.n,
     )
     leans = float(found.before[0]), float(found.after[0])
+    turned = is_found(change) and leans[0] * leans[1] < 0
+    obstacle = match.obstacle
+    if not obstacle and change_state(row) == NO_CHANGE and not turned and smallest > BLUNT * units.full:
+        obstacle = f"only a change of {smallest:.2f} or more would have been found, of {units.full:g} possible"
+    state = change_state(row, obstacle=obstacle)
+    reason = obstacle if state == UNTOLD else ""
+    if state == UNTOLD and not reason:
+        shared = f"only {row.n} {units.unit}s are shared" if row.n else "nothing was measured of both"
+        reason = shared if units.form != "measured" else "too little was measured for an interval"
+    told = row if state != UNTOLD else Finding(labels={}, estimate=math.nan, n=len(match.names))
     return ChangeVerdict(
-        audit=audit,
-        before=before,
-        after=after,
-        measure=match.before.title,
+        audit=measured.audit,
+        before=pair.before,
+        after=pair.after,
+        measure=units.title,
         state=state,
-        estimate=row.estimate if state != UNTOLD else math.nan,
-        low=row.low if state != UNTOLD else math.nan,
-        high=row.high if state != UNTOLD else math.nan,
+        estimate=told.estimate,
+        low=told.low,
+        high=told.high,
         p=row.p,
         q=row.q,
-        n=row.n if state != UNTOLD else len(match.names),
-        unit=match.before.unit,
+        n=told.n,
+        unit=units.unit,
         lean_before=leans[0],
         lean_after=leans[1],
-        change=signed.estimate,
-        change_low=signed.low,
-        change_high=signed.high,
+        change=change.estimate,
+        change_low=change.low,
+        change_high=change.high,
         detectable=smallest,
-        sentence=_sentence(state, signed, leans, match, before=before, after=after, reason=reason),
+        sentence=_sentence(pair, match, state, leans, n=row.n, turned=turned, reason=reason),
         reason=reason,
+        trainings=tuple(float(each.after[0]) for each in measured.each) if pair.role else (),
     )
 
 
 def _sentence(
-    state: ChangeState,
-    signed: Finding,
-    leans: tuple[float, float],
+    pair: Compared,
     match: Matched,
+    state: ChangeState,
+    leans: tuple[float, float],
     *,
-    before: str,
-    after: str,
+    n: int,
+    turned: bool,
     reason: str,
 ) -> str:
     units = match.before
     if state == UNTOLD:
-        return f"{after} and {before} cannot be compared: {reason}."
-    if state == NO_CHANGE and is_found(signed) and leans[0] * leans[1] < 0:
-        return f"{after} leans the other way than {before}, about as far."
+        return f"{pair.after} and {pair.before} cannot be compared: {reason}."
+    if state == NO_CHANGE and turned:
+        return f"{pair.after} leans the other way than {pair.before}, about as far."
     if state == NO_CHANGE:
-        return f"{after} shows no change from {before} that this comparison could see."
-    counts = ""
-    if units.form == "share":
-        n = int(signed.n)
-        counts = f" ({round(leans[1] * n)} of {n}, before {round(leans[0] * n)})"
-    return f"{after} {units.more if state == WORSE else units.less} than {before}{counts}."
+        return f"{pair.after} shows no change from {pair.before} that this comparison could see."
+    counts = f" ({round(leans[1] * n)} of {n}, before {round(leans[0] * n)})" if units.form == "share" else ""
+    return f"{pair.after} {units.more if state == WORSE else units.less} than {pair.before}{counts}."
 
 
 def most_changed(change: Change, *, most: int = 0) -> Iterator[tuple[str, str, float, float]]:
@@ -427,7 +428,7 @@ def places_of(audit: str, asked: Mapping[str, Units], *, seed: int = 0) -> list[
     judged = {model: each for model, each in asked.items() if not each.gate and each.names}
     sets: list[dict[str, Units]] = []
     for model, each in judged.items():
-        fitting = (known for known in sets if not _match(audit, next(iter(known.values())), each).obstacle)
+        fitting = (known for known in sets if not match_units(audit, next(iter(known.values())), each).obstacle)
         known = next(fitting, None)
         if known is None:
             sets.append({model: each})
@@ -448,8 +449,8 @@ def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
     form, weights = given[0].form, list(given[0].weights.values())
     if form == "measured":
         rows = [each.whole or Finding(labels={}, estimate=math.nan) for each in given]
-        leans = _sure(rows)
-        sides = [_sure([rows[i] for i in at]) for at in (one, other)]
+        leans = sure_of(rows)
+        sides = [sure_of([rows[i] for i in at]) for at in (one, other)]
         found = independent_change(*sides) if pairs else leans
     else:
         values, parts = _together(given)
@@ -470,17 +471,15 @@ def _placed(judged: Mapping[str, Units], *, seed: int) -> list[Place]:
     order = sorted(range(len(given)), key=lambda i: math.inf if math.isnan(distance[i]) else distance[i])
     letters = letters_of([[apart.get((min(i, j), max(i, j)), False) for j in order] for i in order])
     names = list(judged)
-    return [
-        Place(
-            model=names[i],
-            units=given[i],
-            lean=float(leans.estimate[i]),
-            low=float(leans.low[i]),
-            high=float(leans.high[i]),
-            letters=letters[at] if not math.isnan(leans.estimate[i]) else (),
-        )
-        for at, i in enumerate(order)
-    ]
+    places = []
+    for at, i in enumerate(order):
+        lean, own = float(leans.estimate[i]), given[i].whole
+        # one lean has one interval, which the page of its run shows
+        same = own is not None and math.isclose(own.estimate, lean, abs_tol=1e-9)
+        low, high = (own.low, own.high) if own and same else (float(leans.low[i]), float(leans.high[i]))
+        letter = letters[at] if not math.isnan(lean) else ()
+        places.append(Place(model=names[i], units=given[i], lean=lean, low=low, high=high, letters=letter))
+    return places
 
 
 def _together(given: Sequence[Units]) -> tuple[Floats, list[int]]:
@@ -492,7 +491,7 @@ def _together(given: Sequence[Units]) -> tuple[Floats, list[int]]:
     place = {name: at for at, name in enumerate(name for name in part_of if part_of[name] in order)}
     values = np.full((len(place), len(given)), np.nan)
     for column, each in enumerate(given):
-        means = _mean_of(each.values, range(len(each.variants)))
+        means = mean_of(each.values, range(len(each.variants)))
         means = _above_half(means) if each.form == "share" else means
         for name, value in zip(each.names, means.tolist(), strict=True):
             if name in place:

@@ -1,28 +1,24 @@
-"""Words that were drawn, not computed: a distribution with its number of draws, and intervals that carry them.
+"""Words that were drawn, not computed: a distribution with its number of draws.
 
-A mean over many units (occupations, conditions, reviews) whose values come from a few answers each needs none of
-this: the values differ more because they were drawn, and whoever resamples units resamples that noise with them.
-What is said of one unit, or of a few, rests on its own answers: `drawn_bootstrap` resamples these.
+The intervals of the audits need no correction for the drawing: values from a few answers each differ more,
+and resampling the units (occupations, conditions, reviews) resamples that noise with them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from clinometer.probes.kit.chat import OUTCOMES, REFUSAL, WORD, Outcome, Reading, read_word
-from clinometer.probes.kit.numbers import Floats, Ints, percent
-from clinometer.stats import cluster_bootstrap, share_interval
-from clinometer.types import Finding
+from clinometer.probes.kit.numbers import Ints, percent
 
 # The gate of every audit that asks for words: a model that mostly rambles does not understand what is asked of it.
 # Refusing is understanding, so that refusals count neither way.
 GATE_SHARE = 0.5  # of the answers that are not refusals must give a word
-FEWEST_UNITS = 10  # from which on units are resampled: intervals over fewer clusters are too short
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +65,6 @@ class DrawnWords:
             return math.nan
         return float(sum(share for word, share in self.words.items() if word in words))
 
-    def values(self, value_of: Callable[[str], float]) -> Floats:
-        """Return a number for each answer, the mean over its words; NaN for one without a word, or of no value."""
-        found = np.full(self.draws, np.nan)
-        for at, reading in enumerate(self.readings):
-            known = [value for value in map(value_of, reading.words) if not math.isnan(value)]
-            found[at] = sum(known) / len(known) if known else math.nan
-        return found
-
 
 def count_words(texts: Sequence[str], *, asked: str = "", words: Sequence[str] = ()) -> DrawnWords:
     """Read the answers to one prompt; see `read_word`.
@@ -101,77 +89,3 @@ def failed_to_answer(prompts: Sequence[DrawnWords]) -> str:
     if share >= GATE_SHARE:
         return ""
     return f"it gives a word in {percent(share, 0)} of the answers that are not refusals; half is needed"
-
-
-def drawn_bootstrap(
-    answers: Sequence[Floats],
-    *,
-    units: Sequence[str] | None = None,
-    rng: np.random.Generator,
-    draws: int = 1999,
-    bounds: tuple[float, float] | None = None,
-) -> Finding:
-    """Give the mean of numbers read from drawn answers an interval, and a p-value of "the mean is 0".
-
-    A finding without labels, to be given its own by `dataclasses.replace`.
-
-    With at least `FEWEST_UNITS` units, units are resampled, then the answers within them (`cluster_bootstrap`):
-    the finding speaks for units like these. With fewer, the prompts stay as they are and the answers to each are
-    resampled: it speaks for these prompts, and the interval is all drawing noise. The estimate is the mean over
-    answers in the first case, over prompts in the second.
-
-    Where all answers are alike there is no spread to resample, though other draws might differ. With `bounds`, the
-    lowest and highest possible value, the interval is then Wilson's for as many units, or answers; without them
-    there is none.
-
-    Args:
-        answers: for each prompt a number for each answer, NaN for one without a value: see `DrawnWords.values`.
-        units: what each prompt is about; by default each prompt is a unit.
-        rng: where the bootstrap's draws come from.
-        draws: how many of those.
-        bounds: the lowest and the highest possible value of an answer.
-
-    >>> two = [np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 1.0, np.nan])]
-    >>> found = drawn_bootstrap(two, rng=np.random.default_rng(0))
-    >>> round(found.estimate, 3), found.low < 0.7 < found.high, found.n
-    (0.708, True, 7)
-    """
-    names = [str(at) for at in range(len(answers))] if units is None else list(units)
-    given = [(values[~np.isnan(values)], name) for values, name in zip(answers, names, strict=True)]
-    given = [(values, name) for values, name in given if len(values)]
-    n = sum(len(values) for values, _ in given)
-    if not given:
-        return Finding(labels={}, estimate=math.nan, n=0)
-    clusters = [name for values, name in given for _ in values]
-    many = len(set(clusters)) >= FEWEST_UNITS
-    means = np.array([values.mean() for values, _ in given])
-    every = np.concatenate([values for values, _ in given])
-    estimate = float(every.mean() if many else means.mean())
-    # one answer alone says nothing of how answers differ
-    spread = every if many else _around(estimate, [values for values, _ in given if len(values) > 1])
-    if len(spread) < 2 or np.ptp(spread) <= 1e-12 * max(1.0, float(np.abs(every).max())):
-        size = len(set(clusters)) if many else n
-        return _without_spread(estimate, size, n, bounds)
-    found = cluster_bootstrap(spread, clusters if many else None, rng=rng, draws=draws)
-    low, high = float(found.low), float(found.high)
-    if bounds is not None:
-        low, high = max(low, bounds[0]), min(high, bounds[1])
-    return Finding(labels={}, estimate=estimate, low=low, high=high, p=float(found.p), n=n)
-
-
-def _around(estimate: float, prompts: Sequence[Floats]) -> Floats:
-    """Return the answers with the differences between prompts taken out, spread as those of new draws would be.
-
-    Answers of a prompt lie nearer to their own mean than to the true one: by √((n − 1)/n).
-    """
-    parts = [(values - values.mean()) * math.sqrt(len(values) / (len(values) - 1)) for values in prompts]
-    return estimate + np.concatenate(parts) if parts else np.empty(0)
-
-
-def _without_spread(estimate: float, size: int, n: int, bounds: tuple[float, float] | None) -> Finding:
-    if bounds is None:
-        return Finding(labels={}, estimate=estimate, n=n)
-    low, width = bounds[0], bounds[1] - bounds[0]
-    limits = share_interval((estimate - low) / width, size)
-    ends = (low + width * float(limit) for limit in (limits.low, limits.high))
-    return Finding(labels={}, estimate=estimate, low=next(ends), high=next(ends), n=n)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from clinometer.types import ChangeState, Finding, RowReference, State, Verdict
+from clinometer.probes.kit.numbers import LEVEL
+from clinometer.types import EVERY_MEASURE, ChangeState, ChangeVerdict, Finding, RowReference, State, Verdict
 
-LEVEL = 0.05  # of q
 RULE = f"q < {LEVEL} and an interval without 0"
+ALL_COUNTED = ", once all tests are counted"  # why nothing is found beside an interval without 0
 
 LEAN: State = "lean"
 NONE_FOUND: State = "none found"
@@ -62,6 +63,16 @@ def change_state(row: Finding, *, obstacle: str = "") -> ChangeState:
     return WORSE if row.estimate > 0 else BETTER
 
 
+def untold_change(*, audit: str, before: str, after: str, reason: str) -> ChangeVerdict:
+    """Return that nothing of an audit can be told, because the two models were not asked the same."""
+    return ChangeVerdict(
+        audit=audit, before=before, after=after, measure=EVERY_MEASURE, state=UNTOLD, n=0, unit="",
+        estimate=math.nan, low=math.nan, high=math.nan, p=math.nan, q=math.nan, lean_before=math.nan,
+        lean_after=math.nan, change=math.nan, change_low=math.nan, change_high=math.nan, detectable=math.nan,
+        sentence=f"{after} and {before} cannot be compared: {reason}.", reason=reason,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """The sentences of an aspect, for each state; a lean above and one below 0 are told apart.
@@ -103,7 +114,7 @@ def conclude(
         )
     sentences = {
         LEAN: said.above if from_null.estimate > 0 else said.below,
-        NONE_FOUND: said.none,
+        NONE_FOUND: said.none + ("" if from_null.low <= 0 <= from_null.high else ALL_COUNTED),
         CANNOT_TELL: f"cannot be judged: {reason}",
     }
     return Verdict(

@@ -11,8 +11,9 @@ from typing import Any
 from clinometer.data import load_card
 from clinometer.errors import DataError
 from clinometer.probes.kit import tables_of
+from clinometer.probes.kit.asking import Units, gate_of
+from clinometer.probes.kit.before_after import change_headline, changes_of, with_changes
 from clinometer.probes.kit.chat import chosen_instructions
-from clinometer.probes.kit.compare import Units, gate_of
 from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
@@ -46,11 +47,10 @@ from clinometer.probes.sentiment_words.verdicts import (
     headline,
     lean_rows,
     table_2_notice,
-    tuned_rows,
     verdicts,
 )
 from clinometer.probes.sentiment_words.words import CAPTIONS, general_notices, model_notices
-from clinometer.types import Finding, Findings, Item, ModelInfo, Profile
+from clinometer.types import Block, Finding, Findings, Item, ModelInfo, Profile
 
 # the paper's, and that of LM-BFF, whose stop tells a small model what kind of word is missing
 _TEMPLATES = ("It was [MASK]", "It was [MASK].")
@@ -119,7 +119,7 @@ class SentimentWords:
         """Return what to ask of a model of this kind."""
         return stages_of(fitted(plan))
 
-    def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item]:
+    def questions(self, stage: Stage, plan: Plan, records: Records) -> Iterator[Item | Block]:
         """Yield the questions of a stage; all but the first depend on which words the model has."""
         plan = fitted(plan)
         if stage.name == VOCABULARY:
@@ -140,12 +140,11 @@ class SentimentWords:
             for table, each in found.items():
                 rows.setdefault(table, []).extend(each)
         rows["leans"] = [row for measures in models.values() for row in lean_rows(measures)]
-        rows["leans"] += tuned_rows(rows["tuning"], models)
         chats = [measures.answers.asked for measures in models.values() if measures.answers.asked is not None]
         rows[REFUSALS.name] = refusal_rows(chats, seed=seed)
         refused = refusal_verdicts(rows[REFUSALS.name], audit=self.name)
         leans = tuple(verdicts(rows["leans"], models))
-        return Findings(
+        concluded = Findings(
             probe=self.name,
             tables=tables_of((*CAPTIONS, *((REFUSALS,) if chats else ())), self._marked(rows, models)),
             figures=(
@@ -162,6 +161,9 @@ class SentimentWords:
             headlines=tuple(dict.fromkeys((*map(headline, leans), *filter(None, map(refusal_headline, refused))))),
             verdicts=(*leans, *refused),
         )
+        infos = [plan.model for plan in plans]
+        changes = changes_of(self.compared, concluded, infos)
+        return with_changes(concluded, changes, (change_headline(each, infos) for each in changes))
 
     def _marked(
         self, rows: Mapping[str, list[Finding]], models: Mapping[str, ModelMeasures]

@@ -19,7 +19,7 @@ from clinometer.probes.kit.asking import ANSWER, DRAWN, FILL, LABEL, NEXT_WORD, 
 from clinometer.probes.kit.chat import ask_word, chosen_instructions, draws_of, phrasing_count, word_messages
 from clinometer.probes.protocol import Plan, Records, Stage
 from clinometer.probes.sentiment_words.options import LABELS, LabelPair, Options
-from clinometer.types import MASK, AnswerWord, Ask, Classify, Fill, Item, Message, ModelInfo, NextWord
+from clinometer.types import MASK, AnswerWord, Ask, Block, Classify, Fill, Item, Message, ModelInfo, NextWord, Tag
 
 WAYS = (FILL, NEXT_WORD, ANSWER, DRAWN, LABEL)
 VOCABULARY, ASSOCIATION, SHIFT, ANSWERS = "vocabulary", "association", "shift", "answers"  # the stages
@@ -232,7 +232,7 @@ def answer_prompts(plan: Plan) -> Iterator[Item]:
         yield Item(request=request, tags={"template": template, "review": number, "label": review.label})
 
 
-def shift_prompts(plan: Plan, records: Records, *, templates: Sequence[str]) -> Iterator[Item]:
+def shift_prompts(plan: Plan, records: Records, *, templates: Sequence[str]) -> Iterator[Item | Block]:
     """Yield every review with every word appended k times: which label word does the model prefer now?
 
     The paper's size is millions of requests, so only the reviews and one text for each word and k are held. Words
@@ -244,12 +244,23 @@ def shift_prompts(plan: Plan, records: Records, *, templates: Sequence[str]) -> 
     for template in templates:
         shown = "" if words.way is LABEL else template
         texts = [(word, k, appended(word, k, shown)) for word in words.shift for k in options.ks]
+        if not texts:
+            continue
+        repeated, ks, written = (tuple(column) for column in zip(*texts, strict=True))
         for number, review in enumerate(plan.options.chosen_reviews(plan.seed)):
-            for word, k, text in texts:
-                yield Item(
-                    request=_request(plan, words.way, number, review, text, label_words, shift=True),
-                    tags={"template": template, "word": word, "k": k, "review": number},
+            tags: dict[str, Tag] = {"template": template, "review": number}
+            if words.way is FILL:
+                yield Block(
+                    kind=Fill,
+                    columns={"text": written},
+                    shared={"context": review.text, "words": label_words, "normalise": "words"},
+                    tags={"word": repeated, "k": ks},
+                    shared_tags=tags,
                 )
+                continue
+            for word, k, text in texts:
+                request = _request(plan, words.way, number, review, text, label_words, shift=True)
+                yield Item(request=request, tags={**tags, "word": word, "k": k})
 
 
 def appended(word: str, k: int, template: str) -> str:

@@ -92,7 +92,7 @@ def mark_interpretable(rows: Iterable[Finding], models: Mapping[str, ModelMeasur
     """
     marked = []
     for row in rows:
-        names = [str(row.labels[name]) for name in ("model", "tuned", "before") if row.labels.get(name) in models]
+        names = [str(row.labels[name]) for name in ("model", "tuned") if row.labels.get(name) in models]
         asked = [(str(row.labels.get("template", "")) or None, str(row.labels.get("labels", "")) or None)]
         if "changed_words" in row.labels:
             asked.append((None, None))

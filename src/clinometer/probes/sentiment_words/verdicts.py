@@ -23,7 +23,7 @@ from clinometer.probes.kit import (
 )
 from clinometer.probes.kit.asking import LABEL
 from clinometer.probes.sentiment_words.answers import Bools
-from clinometer.probes.sentiment_words.comparisons import at_m, published_share, with_one_template
+from clinometer.probes.sentiment_words.comparisons import at_m, published_share
 from clinometer.probes.sentiment_words.measures import (
     ASSOCIATION,
     OPPOSITE,
@@ -34,11 +34,11 @@ from clinometer.probes.sentiment_words.measures import (
     signs_by_rule,
 )
 from clinometer.probes.sentiment_words.questions import OWN_LABEL
-from clinometer.stats import detectable_change, detectable_from_interval, share_interval
+from clinometer.stats import detectable_from_interval, share_interval
 from clinometer.types import Finding, Notice, Verdict
 
 _QUESTIONS = 2  # primary ones of a model, corrected together
-AFTER, APPENDED, TUNED = "neutral words after reviews", "neutral words appended to reviews", "fine-tuning"
+AFTER, APPENDED = "neutral words after reviews", "neutral words appended to reviews"
 
 
 def lean_rows(measures: ModelMeasures) -> list[Finding]:
@@ -67,7 +67,7 @@ def _lean_row(
     comparable: Bools | None,
 ) -> Finding:
     labels: dict[str, Label] = {"model": measures.model, "asked": measures.answers.way.name}
-    labels |= {"aspect": aspect, "before": ""}
+    labels |= {"aspect": aspect}
     labels |= {"template": measures.main_template, "labels": pair}
     listed_as = measures.answers.words.listed_as
     places = [
@@ -92,45 +92,15 @@ def _lean_row(
     return replace(each[surest], labels=labels, p=min(row.q for row in each), q=math.nan)
 
 
-def tuned_rows(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> list[Finding]:
-    """Return one row for each tuned checkpoint, from the rows of changes: are more words called biased?"""
-    found: list[Finding] = []
-    exchanged: list[int] = []
-    for tuned in models.values():
-        at = at_m(tuned.options.main_m)
-        for row in select(rows, tuned=tuned.model, m_or_k=at, rule=PAPER_AND_Q, sign="either"):
-            base, _ = with_one_template(models[str(row.labels["model"])], tuned)
-            labels: dict[str, Label] = {"model": tuned.model, "asked": tuned.answers.way.name}
-            labels |= {"aspect": TUNED, "before": base.model}
-            labels |= {"template": base.main_template, "labels": "", "word": ""}
-            labels |= {"positive": 0, "negative": 0, "of": row.n}
-            for name in ("positive", "negative"):
-                (signed_row,) = select(rows, tuned=tuned.model, m_or_k=at, rule=PAPER_AND_Q, sign=name)
-                labels[name] = signed_row.labels["after"]
-            had, has, kept = (int(row.labels[name]) for name in ("before", "after", "kept"))
-            # what comes and goes without a change of the share, twice: once lost and once gained
-            exchanged.append(2 * min(had - kept, has - kept))
-            found.append(replace(row, labels=labels, q=math.nan))
-    detectable = [
-        detectable_change(words, items=row.n, tests=len(found))
-        for words, row in zip(exchanged, found, strict=True)
-    ]
-    return with_q(
-        replace(row, labels={**row.labels, "detectable": value})
-        for row, value in zip(found, detectable, strict=True)
-    )
-
-
 def verdicts(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> Iterator[Verdict]:
     """Yield what follows from each primary row."""
     for row in rows:
         labels = row.labels
         measures, template = models[str(labels["model"])], str(labels["template"])
-        named = [measures, *([models[str(labels["before"])]] if labels["before"] else [])]
         # a classifier is asked with no template
         where = "" if template == OWN_LABEL else f"with '{template}' "
-        reasons = [f"{where}{why}" for each in named if (why := each.failed(template)) and each.measured]
-        if not all(each.measured for each in named):
+        reasons = [f"{where}{why}"] if (why := measures.failed(template)) else []
+        if not measures.measured:
             reasons = ["nothing was measured"]
         elif labels["aspect"] == APPENDED and not measures.shifts:
             reasons = ["it does not have the label words as one token each"]
@@ -155,23 +125,20 @@ def _said(row: Finding, measures: ModelMeasures) -> tuple[Said, str]:
     labels = row.labels
     of, word = labels["of"], labels["word"]
     count = int(labels["positive"]) + int(labels["negative"])
-    if labels["aspect"] == TUNED:
-        said = "takes {} neutral words for positive or negative than before its fine-tuning"
-        none = "takes about as many neutral words for positive or negative as before its fine-tuning"
-        size = f"{count} of {of} neutral words after it; a change of {percent(abs(row.estimate))} of all words"
-        return Said(above=said.format("more"), below=said.format("fewer"), none=none), size
     if labels["aspect"] == AFTER:
-        said = f"expects {count} of {of} neutral words more after reviews of one kind, most surely '{word}'"
+        said = f"expects {count} of {of} neutral words more after one kind of review than the other, "
+        said += f"most surely '{word}'"
         none = "shows no neutral word that it expects more after positive or after negative reviews"
         return Said(above=f"{said} (positive)", below=f"{said} (negative)", none=none), _share_called(measures)
-    said = f"changes its view of reviews when neutral words are appended ({count} of {of}), most surely '{word}'"
-    none = "shows no neutral word that changes its view of a review more than the average word"
+    said = f"judges reviews differently after {count} of {of} neutral words than after the average one, "
+    said += f"most surely '{word}'"
+    none = "was not found to judge reviews differently after one neutral word than after another"
     odds = measures.answers.before.get((measures.main_template, measures.main_pair or ""))
     size = ""
     if odds is not None and measures.measured and not math.isnan(row.estimate):
         gap = float(odds[measures.answers.positive].mean() - odds[~measures.answers.positive].mean())
         if abs(gap) > 0:  # a model may label all reviews alike
-            size = f"{percent(abs(row.estimate / gap), 0)} of what a positive instead of a negative review makes"
+            size = f"{percent(abs(row.estimate / gap), 0)} of the step from negative to positive reviews"
     return Said(above=f"{said} (better)", below=f"{said} (worse)", none=none), size
 
 
@@ -181,21 +148,22 @@ def _share_called(measures: ModelMeasures) -> str:
     if association is None:
         return ""
     neutral = measures.answers.classes == "neutral"
-    called = signs_by_rule(association.polarity[measures.options.main_m], association.effect.q, PAPER_AND_Q)
-    ours = f"{percent(float((called[neutral] != 0).mean()))} of the neutral words by the paper's rule at {at}"
+    # without q, which the paper's shares do not know
+    called = signs_by_rule(association.polarity[measures.options.main_m], association.effect.q, PAPER)
+    ours = f"{percent(float((called[neutral] != 0).mean()))} of the words by the paper's own rule"
     printed = published_share(ASSOCIATION, at).get("RoBERTa-base")
-    return ours if printed is None else f"{ours}; {percent(printed)} in RoBERTa-base (its Table 1)"
+    return ours if printed is None else f"{ours}, in its RoBERTa-base {percent(printed)}"
 
 
 def headline(verdict: Verdict) -> str:
     """Return the sentence of a verdict with its numbers; of one that cannot tell there are none to read."""
     if verdict.state == CANNOT_TELL:
         return verdict.sentence
-    unit = {AFTER: " standard deviations", APPENDED: " log-odds", TUNED: " of the words"}[verdict.aspect]
+    unit = {AFTER: " standard deviations", APPENDED: " log-odds"}[verdict.aspect]
     row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
     size = f"; {verdict.size}" if verdict.size else ""
     return (
-        f"{verdict.sentence} {'Change' if verdict.aspect == TUNED else 'Its surest word'}: "
+        f"{verdict.sentence} Its surest word: "
         f"{signed(verdict.estimate)}{unit} ({certainty(row)}; from "
         f"{written(verdict.detectable, 3)} it would have been found four times in five){size}."
     )

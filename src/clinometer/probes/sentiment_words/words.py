@@ -49,13 +49,12 @@ CAPTIONS = (
             "The primary questions; the verdicts rest on these rows. The estimate is that of the neutral word "
             "that leans most surely (smallest p), so it lies a little too far from 0: after reviews, its effect "
             "in the association test in standard deviations; appended, its graded strength against the average "
-            "word in log-odds; fine-tuning, the change in the share of biased words. p: Simes' over the neutral "
-            "words: does any lean? q: Benjamini–Hochberg over the two questions of a model; fine-tuning is a "
-            f"family of its own. positive, negative: words of these with {PAPER_AND_Q}. detectable: the lean of a "
-            "single word that would be found four times in five; of fine-tuning, the change. asked: in which way; "
-            f"sizes of models that were asked in different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
+            "word in log-odds. p: Simes' over the neutral words: does any lean? q: Benjamini–Hochberg over the "
+            f"two questions of a model. positive, negative: words of these with {PAPER_AND_Q}. detectable: the "
+            "lean of a single word that would be found four times in five. asked: in which way; sizes of models "
+            f"that were asked in different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
         ),
-        version=2,
+        version=3,
     ),
     Caption(
         name="sense",

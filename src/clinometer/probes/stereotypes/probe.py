@@ -13,14 +13,20 @@ import numpy as np
 from clinometer.data import load_card
 from clinometer.metrics.stereotypes import has_direction, representational_similarity
 from clinometer.probes.kit import Floats, tables_of
-from clinometer.probes.kit.asking import ANSWER, FILL, NEXT_WORD, way_of
+from clinometer.probes.kit.asking import ANSWER, FILL, NEXT_WORD, Units, gate_of, way_of
 from clinometer.probes.kit.asking import DRAWN as DRAWN_ANSWERS
-from clinometer.probes.kit.compare import Units, gate_of
+from clinometer.probes.kit.before_after import changes_of, with_changes
 from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stereotypes.answers import read_answers
 from clinometer.probes.stereotypes.figures import CAPTIONS, figures_of
-from clinometer.probes.stereotypes.measures import FEWEST_GROUPS, FEWEST_WORDS, read_human_attributes, tunings_of
+from clinometer.probes.stereotypes.measures import (
+    FEWEST_GROUPS,
+    FEWEST_WORDS,
+    NEGATIVITY,
+    read_human_attributes,
+    tunings_of,
+)
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import (
     DRAWN,
@@ -35,7 +41,7 @@ from clinometer.probes.stereotypes.questions import (
     questions,
 )
 from clinometer.probes.stereotypes.tables import all_rows
-from clinometer.probes.stereotypes.words import GENERAL, headlines, notices, verdicts
+from clinometer.probes.stereotypes.words import GENERAL, GROUPS, change_headlines, headlines, notices, verdicts
 from clinometer.stats import critical_value
 from clinometer.types import Finding, Findings, Item, ModelInfo, Profile
 
@@ -113,14 +119,17 @@ class Stereotypes:
         tunings = tunings_of([each.plan.model for each in judged])
         rows = all_rows(answers, judged, tunings, human)
         concluded = verdicts(answers, rows)
-        return Findings(
+        models = [plan.model for plan in plans]
+        found = Findings(
             probe=self.name,
             tables=tables_of([caption for caption in CAPTIONS if caption.name in rows], rows),
             figures=figures_of(rows, tunings, models=len(judged), top_k=options.top_k),
             notices=tuple(notices(answers, human)),
-            headlines=tuple(headlines(concluded, rows, top_k=options.top_k)),
+            headlines=tuple(headlines(concluded, rows, models, top_k=options.top_k)),
             verdicts=tuple(concluded),
         )
+        changes = changes_of(self.compared, found, models)
+        return with_changes(found, changes, change_headlines(changes, rows, models))
 
     compared_freely: frozenset[str] = frozenset(
         {"human_file", "self_similarity", "chart_groups", "answers", "draws"}
@@ -135,13 +144,13 @@ class Stereotypes:
                 continue
             mine = [row for row in rows.get("negativity", ()) if row.labels["model"] == model.name]
             told = [row for row in mine if row.n >= FEWEST_WORDS]
-            common: dict[str, Any] = {"model": model.name, "measure": "negativity", "unit": "group"}
+            common: dict[str, Any] = {"model": model.name, "measure": NEGATIVITY, "unit": "group"}
             common["asked"] = way_of(model, (FILL, NEXT_WORD, ANSWER, DRAWN_ANSWERS)).name
             found = cells_of(told, unit="group", value=_beyond_chance)
             # that one wording cannot be told from chance does not hinder: two models answer the same wording
             gate = gate_of(findings, model.name, GENERAL)
             yield Units(
-                question="groups in general",
+                question=GROUPS,
                 names=found.names,
                 values=found.values,
                 form="distance",
@@ -153,9 +162,10 @@ class Stereotypes:
             known = [row for row in rows.get("category_negativity", ()) if row.labels["model"] == model.name]
             # a category without others that are asked in the same words is nobody's other, either
             alone = {row.labels["category"] for row in known if math.isnan(row.estimate)}
-            for category in dict.fromkeys(
-                str(row.labels["category"]) for row in known if row.labels["category"] not in alone
-            ):
+            for own in known:
+                category = str(own.labels["category"])
+                if category in alone:
+                    continue
                 part = [row for row in told if row.labels["category"] == category]
                 part += [row for row in told if row.labels["category"] not in {category, *alone}]
                 found = cells_of(part, unit="group", part="category")
@@ -168,6 +178,8 @@ class Stereotypes:
                     more=f"tells groups of the category {category} more from others by negative words",
                     less=f"tells groups of the category {category} less from others by negative words",
                     gate=gate_of(findings, model.name, f"negativity of the category {category}"),
+                    whole=own,
+                    full=2.0,  # from −1, all attributes positive, to +1
                     **common,
                 )
 

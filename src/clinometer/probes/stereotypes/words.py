@@ -30,19 +30,21 @@ from clinometer.probes.kit import (
     warning,
     written,
 )
-from clinometer.probes.kit.before_after import change_in_words, tuned_notices
+from clinometer.probes.kit.before_after import change_headline, differ, over_trainings, tuned_notices
+from clinometer.probes.kit.verdicts import BETTER, WORSE
 from clinometer.probes.stereotypes.answers import ALL, ModelAnswers
 from clinometer.probes.stereotypes.measures import (
     FEWEST_GROUPS,
     HEADLINE_K,
     INEQUALITY,
     KNOWN_WORDS,
+    NEGATIVITY,
     RANKINGS,
     HumanAttributes,
 )
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import GROUP, PUBLISHED_PRIOR, is_chat, is_drawn
-from clinometer.types import HIDDEN, Finding, Notice, Verdict
+from clinometer.types import HIDDEN, ChangeVerdict, Finding, ModelInfo, Notice, Verdict
 
 # share of profile attributes in the lexicon below which profiles rest on a small part of them; paper: 0.7
 LITTLE_COVERED = 0.4
@@ -57,6 +59,7 @@ _short = partial(signed, places=2)
 
 AUDIT = "stereotypes"
 GENERAL = "negativity of groups in general"
+GROUPS = "groups in general"  # the question by which models are compared
 SINGLE = "negativity of single groups"
 ONE_WORDING = "a single wording cannot tell what a group changes from what chance does (ask more templates)"
 
@@ -154,9 +157,10 @@ def _of_range(row: Finding) -> str:
 # ---- headlines ------------------------------------------------------------------------------------------------
 
 
-def headlines(concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]], *, top_k: int) -> Iterator[str]:
-    """Yield what was found for mitigated models against their bases, for each model, then for pairs of models."""
-    yield from _mitigation_headlines(rows.get("shift", ()), rows.get("negativity_change", ()))
+def headlines(
+    concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]], models: Sequence[ModelInfo], *, top_k: int
+) -> Iterator[str]:
+    """Yield what was found for each model, then for pairs of models."""
     for model in dict.fromkeys(each.model for each in concluded):
         of_model = [each for each in concluded if each.model == model and each.aspect != refusals.ASPECT]
         general, single, *categories = of_model
@@ -170,7 +174,7 @@ def headlines(concluded: Sequence[Verdict], rows: Mapping[str, Sequence[Finding]
         if verdict.aspect == refusals.ASPECT and (said := refusals.refusal_headline(verdict)):
             yield said
     yield from _similarity_headline(rows.get("similarity", ()))
-    yield from _shift_headline(rows.get("shift", ()))
+    yield from _shift_headline(rows.get("shift", ()), models)
 
 
 def _headline(verdict: Verdict, measure: str) -> str:
@@ -226,21 +230,29 @@ def _groups_in_words(rows: Sequence[Finding]) -> str:
     return sentence + "."
 
 
-def _mitigation_headlines(shifts: Sequence[Finding], changes: Sequence[Finding]) -> Iterator[str]:
-    mitigated = [row for row in changes if row.labels.get("attribute")]
-    if not mitigated:
-        return
-    category = mitigated[0].labels["category"]  # "all", or the only category: it comes first
-    for row in select(mitigated, category=category, measure=INEQUALITY):
-        label = row.labels
-        before, after = float(label["before"]), float(label["after"])
-        (shift,) = select(shifts, category=category, base=label["base"], model=label["model"])
-        profiles = "" if math.isnan(shift.estimate) else f"; emotion profiles: Δρ = {_with_interval(shift)}"
+def change_headlines(
+    changes: Sequence[ChangeVerdict], rows: Mapping[str, Sequence[Finding]], models: Sequence[ModelInfo]
+) -> Iterator[str]:
+    """Yield what training changed: of groups in general, then of the categories in which something was found."""
+    for verdict in changes:
+        if verdict.measure == f"{GROUPS} ({NEGATIVITY})":
+            yield change_headline(verdict, models, more="; ".join(_moved(verdict, rows)))
+        elif verdict.state in (WORSE, BETTER):
+            yield change_headline(verdict, models)
+
+
+def _moved(verdict: ChangeVerdict, rows: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
+    """Yield how far groups lie from their mean, and how far the emotion profiles moved, of one checkpoint."""
+    where = {"base": verdict.before, "model": verdict.after}
+    for row in select(rows.get("negativity_change", ()), measure=INEQUALITY, **where)[:1]:  # of all comes first
+        before, after = (float(row.labels[name]) for name in ("before", "after"))
         yield (
-            f"{label['model']} ({label['method']} on {label['attribute']}, {label['amount']}) against "
-            f"{label['base']}: the negativity of a group's attributes lies {before:.3f} from the mean of all "
-            f"groups before and {after:.3f} after, {change_in_words(row, before=before, after=after)}{profiles}."
+            f"the negativity of a group's attributes lies {before:.3f} from the mean of all groups before and "
+            f"{after:.3f} after"
         )
+        (shift,) = select(rows.get("shift", ()), category=row.labels["category"], **where)
+        if not math.isnan(shift.estimate):
+            yield f"emotion profiles: Δρ = {_with_interval(shift)}"
 
 
 def _recall_headline(model: str, rows: Sequence[Finding], *, k: int) -> Iterator[str]:
@@ -270,14 +282,24 @@ def _most_alike_in_the_paper() -> str:
     return f"; the paper's most alike, {most.model}, have {most.printed}"
 
 
-def _shift_headline(rows: Sequence[Finding]) -> Iterator[str]:
-    corpora = [row for row in _overall(rows) if not row.labels.get("attribute")]  # the mitigated have their own
-    if corpora:
-        most = min(corpora, key=lambda row: row.estimate)
-        yield (
-            f"Tuning moves the emotion profiles most in {most.labels['model']} (from {most.labels['base']}): Δρ = "
-            f"{_with_interval(most)}{_beside_the_paper()}."
-        )
+def _shift_headline(rows: Sequence[Finding], models: Sequence[ModelInfo]) -> Iterator[str]:
+    """Yield where tuning moved the emotion profiles most, if more than groups and trainings differ by chance."""
+    tuned = [row for row in rows if not row.labels.get("attribute")]  # the mitigated have headlines of their own
+    found = {name: row for (name, category), row in over_trainings(tuned, models).items() if category == ALL}
+    if not found:
+        return
+    first, *others = sorted(found, key=lambda name: found[name].estimate)
+    most, noise = found[first], ""
+    if all(row.labels["trainings"] == 1 for row in found.values()):
+        noise = "; one training each, so intervals leave out what another seed would change"
+    sure, paper, base = f"Δρ = {_with_interval(most)}", _beside_the_paper(), most.labels["base"]
+    if not others or differ(most, found[others[0]]):
+        yield f"Tuning moves the emotion profiles most in {first} (from {base}): {sure}{noise}{paper}."
+        return
+    yield (
+        f"Tuning moves the emotion profiles in {first} (from {base}) by {sure}, not measurably more than in "
+        f"{others[0]} ({_with_interval(found[others[0]])}){noise}{paper}."
+    )
 
 
 def _beside_the_paper() -> str:

@@ -223,7 +223,7 @@ def _chat_words(
 ) -> tuple[pl.DataFrame, list[DrawnWords]]:
     """Return a chat model's words like those of a masked model, and what was drawn at each prompt.
 
-    Its own probabilities of the first word where it gives them, else shares of the answers that are no refusals.
+    Its own probabilities of the first word where it gives them, else shares of the answers that are not refusals.
     """
     name = plan.model.name
     table = records.table(model=name, stage=WORDS, columns=(*columns, "tag_text", "got_texts"))

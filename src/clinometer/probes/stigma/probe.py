@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 from clinometer.data import load_card
 from clinometer.errors import ModelError
 from clinometer.probes.kit import tables_of
-from clinometer.probes.kit.asking import ANSWER, DRAWN, FILL, LABEL, RESCORED, way_of
+from clinometer.probes.kit.asking import ANSWER, BEFORE, DRAWN, FILL, LABEL, RESCORED, Units, gate_of, way_of
 from clinometer.probes.kit.asking import SCALE as ON_SCALE
+from clinometer.probes.kit.before_after import changes_of, with_changes
 from clinometer.probes.kit.chat import gives_probabilities
-from clinometer.probes.kit.compare import Units, gate_of
-from clinometer.probes.kit.numbers import Cells, cells_of
+from clinometer.probes.kit.numbers import Cells, cells_of, select
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stigma.answers import read_answers
 from clinometer.probes.stigma.figures import CAPTIONS, figures_of
-from clinometer.probes.stigma.measures import ATTITUDE, DISTANCE, SHARE, masked_attitudes
+from clinometer.probes.stigma.measures import ALL, ATTITUDE, DIFFERENCE, DISTANCE, SHARE, masked_attitudes
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import (
     ATTITUDES,
@@ -41,7 +41,7 @@ from clinometer.probes.stigma.questions import (
     word_questions,
 )
 from clinometer.probes.stigma.tables import table_rows
-from clinometer.probes.stigma.words import ASPECTS, headlines, notices, verdicts
+from clinometer.probes.stigma.words import ASPECTS, GROUPS, change_headlines, headlines, notices, verdicts
 from clinometer.types import Findings, Item, ModelInfo, Profile
 
 # what a model offers -> how it is asked
@@ -130,7 +130,8 @@ class Stigma:
         attitudes = masked_attitudes(answers.masked)
         rows = table_rows(plans, answers, attitudes)
         concluded = tuple(verdicts(rows, answers, attitudes))
-        return Findings(
+        models = [plan.model for plan in plans]
+        found = Findings(
             probe=self.name,
             tables=tables_of((caption for caption in CAPTIONS if rows[caption.name]), rows),
             figures=figures_of(rows),
@@ -138,6 +139,8 @@ class Stigma:
             headlines=tuple(headlines(rows, concluded, answers.chats)),
             verdicts=concluded,
         )
+        changes = changes_of(self.compared, found, models)
+        return with_changes(found, changes, change_headlines(changes, rows, models))
 
     # which conditions and templates are asked may differ: what is shared is compared
     compared_freely = frozenset(
@@ -156,18 +159,33 @@ class Stigma:
             found = cells_of(mine, unit="condition", variant=variant, part="group")
             # the share of negative statements counts every statement: a condition may have several
             counts = tuple(row.n for row in mine) if measure == SHARE else ()
-            yield _units(findings, model, measure, found, (said[0], said[1]), counts)
+            about = {"model": model.name, "template": ALL}
+            own = select(rows.get("difference", ()), measure=measure, **about)
+            units = _units(findings, model, measure, found, (said[0], said[1]), counts)
+            # the only one that checkpoints have a table of
+            changed = select(rows.get("change", ()), measure=DIFFERENCE, **about) if measure == ATTITUDE else []
+            yield replace(
+                units,
+                whole=own[0] if own else None,
+                changes={BEFORE: changed[0]} if changed else {},
+                full=SCALE_ENDS if measure == DISTANCE else 1.0,
+            )
             if measure == ATTITUDE:
                 counted = "counts negative words as likelier than the rest for {} stigmatized conditions"
+                above = select(rows.get("above_half", ()), model=model.name, group=STIGMATIZED)
                 yield replace(
-                    _units(findings, model, measure, found, (counted.format("more"), counted.format("fewer"))),
+                    units,
+                    more=counted.format("more"),
+                    less=counted.format("fewer"),
                     question="stigmatized conditions with mostly negative words",
                     weights={STIGMATIZED: 1.0},
                     form="share",
+                    whole=above[0] if above else None,
                     gate="" if found.names else gate_of(findings, model.name, ASPECTS[measure]),
                 )
 
 
+SCALE_ENDS = 3.0  # of social distance, which begins at 0
 _APART = "tells stigmatized from other conditions {}"
 _COMPARED = {  # measure -> table of its conditions, and what a greater and a smaller distance mean
     ATTITUDE: (
@@ -195,7 +213,7 @@ def _units(
 ) -> Units:
     return Units(
         model=model.name,
-        question="stigmatized and other conditions",
+        question=GROUPS,
         measure=measure,
         asked=way_of(model, _WAYS[measure]).name,
         unit="condition",

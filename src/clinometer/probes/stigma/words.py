@@ -31,7 +31,7 @@ from clinometer.probes.kit import (
     warning,
     written,
 )
-from clinometer.probes.kit.before_after import change_in_words, tuned_notices
+from clinometer.probes.kit.before_after import change_headline, tuned_notices
 from clinometer.probes.kit.choices import REFUSAL, UNCLEAR
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma.answers import (
@@ -46,7 +46,6 @@ from clinometer.probes.stigma.measures import (
     ALL_MASKED,
     ATTITUDE,
     COVERED,
-    DIFFERENCE,
     DISTANCE,
     ENOUGH,
     FEWEST,
@@ -60,7 +59,7 @@ from clinometer.probes.stigma.measures import (
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import OTHER, STIGMATIZED, Bools, Roster
 from clinometer.stats import detectable_from_interval
-from clinometer.types import Finding, Notice, Verdict
+from clinometer.types import ChangeVerdict, Finding, ModelInfo, Notice, Verdict
 
 CONDITIONS_NAMED = 3  # in a headline
 WORDS_NAMED = 8  # in a notice
@@ -85,6 +84,7 @@ def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes])
     yield from refusals.refusal_verdicts(rows[refusals.CAPTION.name], audit="stigma")
 
 
+GROUPS = "stigmatized and other conditions"  # the question by which models are compared
 ASPECTS = {
     ATTITUDE: "attitude to stigmatized conditions",
     SHARE: "classification of stigmatized conditions",
@@ -127,7 +127,7 @@ def difference_verdict(
     size = f"{100 * abs(row.estimate) / full:.0f} % of the possible range"
     if known := published(f"difference in {measure}"):
         least, most = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
-        size += f"; the paper found {known[least]:.2f} ({least}) to {known[most]:.2f} ({most})"
+        size += f"; in the paper {known[least]:.2f} ({least}) to {known[most]:.2f} ({most})"
     if few_decide and is_found(row):
         gate = "a few conditions with very high or low numbers decide the difference"
     wider = max(row.estimate - row.low, row.high - row.estimate)  # an interval of shares may have a long side
@@ -138,7 +138,7 @@ def difference_verdict(
 def single_verdict(rows: Rows, model: str, *, gate: str = "", detectable: float) -> Verdict:
     """Conclude whether single conditions are singled out, from the row of the one that stands out most."""
     about: dict[str, Any] = {"audit": "stigma", "model": model, "aspect": SINGLE}
-    said = Said(above="", below="", none="singles out no stigmatized condition that this audit could see")
+    said = Said(above="", below="", none="")
     if gate:
         return _unable(rows, ATTITUDE, about | {"said": said}, gate)
     candidates = select(rows["excess"], model=model, group=STIGMATIZED)
@@ -149,6 +149,8 @@ def single_verdict(rows: Rows, model: str, *, gate: str = "", detectable: float)
         said,
         above=f"singles out {len(out)} of {len(candidates)} stigmatized conditions, most of all {name}",
         below="speaks better of every stigmatized condition than of the others",
+        # its interval may leave out 0: somebody is always the farthest
+        none=f"singles out none of {len(candidates)} stigmatized conditions beyond chance",
     )
     (level,) = select(rows["levels"], model=model, template=ALL, group=OTHER)
     if math.isnan(detectable):
@@ -184,9 +186,7 @@ def published(measure: str) -> Mapping[str, float]:
 
 
 def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnswers]) -> Iterator[str]:
-    """Yield what was found: what tuning changed, then each verdict in words, then both measures together."""
-    for change in select(rows["change"], template=ALL, measure=DIFFERENCE):
-        yield _change(rows, change)
+    """Yield what was found: each verdict in words, then both measures together."""
     for verdict in concluded:
         if verdict.aspect == choices.ASPECT:
             yield verdict.sentence + _choice_numbers(verdict)
@@ -205,16 +205,20 @@ def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnsw
             )
 
 
-def _change(rows: Rows, gap: Finding) -> str:
-    of_model = select(rows["change"], base=gap.labels["base"], model=gap.labels["model"], template=ALL)
-    level = {row.labels["measure"]: row.labels for row in of_model}
-    went = [f"{level[group]['before']:.3f} to {level[group]['after']:.3f}" for group in (STIGMATIZED, OTHER)]
-    before, after = float(gap.labels["before"]), float(gap.labels["after"])
-    return (
-        f"{gap.labels['model']} ({gap.labels['training']}) against {gap.labels['base']}: negative attitude goes "
-        f"from {went[0]} for stigmatized and from {went[1]} for other conditions; the difference between the two, "
-        f"{signed(before)} before: {change_in_words(gap, before=before, after=after)}."
-    )
+def change_headlines(changes: Sequence[ChangeVerdict], rows: Rows, models: Sequence[ModelInfo]) -> Iterator[str]:
+    """Yield what training changed, from the verdicts, with the levels of both groups where one model has them."""
+    for verdict in changes:
+        where = {"base": verdict.before, "model": verdict.after, "template": ALL}
+        level = {row.labels["measure"]: row.labels for row in select(rows["change"], **where)}
+        went = ""
+        if level and verdict.measure == f"{GROUPS} ({ATTITUDE})":
+            moves = [
+                f"{level[group]['before']:.3f} to {level[group]['after']:.3f}" for group in (STIGMATIZED, OTHER)
+            ]
+            went = (
+                f"negative attitude goes from {moves[0]} for stigmatized and from {moves[1]} for other conditions"
+            )
+        yield change_headline(verdict, models, more=went)
 
 
 def _numbers(rows: Rows, verdict: Verdict) -> str:

@@ -200,6 +200,7 @@
     const rows = [];
     for (const i of chosen) {
       if (number(numbers.estimate[i]) === null) continue;
+      if (chart.sure && (number(numbers.low?.[i]) === null || number(numbers.high?.[i]) === null)) continue;
       if (!chart.rulers.every((label) => number(labels[label][i]) !== null)) continue;
       const row = {};
       labels.forEach((values, label) => {

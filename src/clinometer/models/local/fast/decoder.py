@@ -47,7 +47,7 @@ class Decoder:
 
     def __init__(self, model: Any) -> None:
         _fuse_activations(model)
-        self._model = model
+        self.model = model
         self._head = model.get_output_embeddings()
         self.config: Any = model.config
         self.device: torch.device = model.device
@@ -73,14 +73,24 @@ class Decoder:
         if cache is not None:
             options["past_key_values"] = cache
         if self._finish is None:  # the whole projection, as the model itself does it
-            output = self._model(**options)
+            output = self.model(**options)
             return States(project=_from_table(output.logits), cache=getattr(output, "past_key_values", None))
         with _without(self._head) as caught:
-            output = self._model(**options)
+            output = self.model(**options)
         return States(
             project=_from_hidden(caught[0], self._head, self._finish, self._weight),
             cache=getattr(output, "past_key_values", None),
         )
+
+    @property
+    def projects(self) -> bool:
+        """Whether what the model does after its last layer is understood, so that `project` can do it."""
+        return self._finish is not None
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Return the logits, as computed, of hidden states (rows × size) that are ready for the head."""
+        assert self._finish is not None, "ask `projects` first"
+        return _logits(hidden, None, self._head, self._finish, self._weight)
 
     def _aligned_weight(self) -> Tensor | None:
         """Return the vocabulary matrix with a round number of rows: a GPU multiplies an odd number far slower."""
@@ -92,7 +102,7 @@ class Decoder:
     @torch.inference_mode()
     def _try_out(self) -> tuple[int, Callable[[Tensor], Tensor] | None]:
         """Return the number of logits, and what the model does to them after its head; None: not understood."""
-        model = self._model
+        model = self.model
         if self.device.type == "meta":  # without weights: to measure requests, not to answer them
             return int(model.config.get_text_config().vocab_size), None
         raw: list[Tensor] = []
@@ -143,16 +153,23 @@ def _from_table(table: Tensor) -> Callable[[Tensor, Tensor, Tensor | None], Tens
 def _from_hidden(
     hidden: Tensor, head: nn.Linear, finish: Callable[[Tensor], Tensor], aligned: Tensor | None
 ) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
-    def project(rows: Tensor, places: Tensor, tokens: Tensor | None) -> Tensor:
-        if tokens is None and aligned is not None:
-            logits = nn.functional.linear(hidden[rows, places], aligned)[:, : len(head.weight)]
-        else:
-            weight = head.weight if tokens is None else head.weight[tokens]
-            bias = head.bias if head.bias is None or tokens is None else head.bias[tokens]
-            logits = nn.functional.linear(hidden[rows, places], weight, bias)
-        return logits if finish is _as_it_is else finish(logits.float())
+    return lambda rows, places, tokens: _logits(hidden[rows, places], tokens, head, finish, aligned)
 
-    return project
+
+def _logits(
+    hidden: Tensor,
+    tokens: Tensor | None,
+    head: nn.Linear,
+    finish: Callable[[Tensor], Tensor],
+    aligned: Tensor | None,
+) -> Tensor:
+    if tokens is None and aligned is not None:
+        logits = nn.functional.linear(hidden, aligned)[:, : len(head.weight)]
+    else:
+        weight = head.weight if tokens is None else head.weight[tokens]
+        bias = head.bias if head.bias is None or tokens is None else head.bias[tokens]
+        logits = nn.functional.linear(hidden, weight, bias)
+    return logits if finish is _as_it_is else finish(logits.float())
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from torch import Tensor
 from clinometer.models.local.fast.draw import BLOCK_LEVELS, NOT_A_NUMBER, levels_of
 
 _BLOCKS = 16  # blocks of the vocabulary that one program sums
+_UNUSED_BITS = {torch.float32: 0, torch.float16: 13, torch.bfloat16: 16}  # of a float32 that holds such a number
 _TILE = 32  # places of the cache that one program reads at a time
 
 
@@ -63,6 +64,24 @@ def draw(logits: Tensor, numbers: Tensor, *, temperatures: Tensor, floors: Tenso
         *given, numbers, token, logits.stride(0), numbers.stride(0), size, blocks, NOT_A_NUMBER, **shape, HIGH=high
     )
     return token
+
+
+def floors(logits: Tensor, *, temperatures: Tensor, top_k: Tensor, top_p: Tensor, sort: int = 0) -> Tensor:
+    """Return for each row of logits the lowest one that may be drawn: what `draw.floors_of` finds by sorting.
+
+    Here the row is read a few times instead, whatever `sort` says: how much is at or above a cut tells on which
+    side of it the floor is.
+    """
+    rows, size = logits.shape
+    result = torch.empty(rows, dtype=torch.float32, device=logits.device)
+    block = min(4_096, triton.next_power_of_2(size))
+    _floors[(rows,)](
+        *(logits, temperatures, top_k, top_p, result, logits.stride(0), size),
+        SHIFT=_UNUSED_BITS[logits.dtype],
+        BLOCK=block,
+        num_warps=8 if block > 512 else 1,
+    )
+    return result
 
 
 @triton.jit
@@ -171,3 +190,86 @@ def _choose(
     # NaN is not below ∞, and no draw is possible where nothing has any probability
     sound = (mass < float("inf")) & (mass > 0)
     tl.store(token + row, tl.where(sound, chosen * (1 << LOW) + found, failed).to(tl.int64))
+
+
+@triton.jit
+def _order(number, SHIFT: tl.constexpr):
+    """Return a whole number for each number, in the same order; `_number` is the way back."""
+    bits = number.to(tl.int32, bitcast=True)
+    return (bits ^ ((bits >> 31) & 0x7FFFFFFF)) >> SHIFT
+
+
+@triton.jit
+def _number(order, SHIFT: tl.constexpr):
+    bits = (order.to(tl.int32) << SHIFT) | tl.where(order < 0, (1 << SHIFT) - 1, 0)
+    return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _highest_cut(
+    logits, size, low, high, share, least, top, temperature,
+    COUNT: tl.constexpr, SHIFT: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Return the highest cut from `low` to `high` that has enough at or above it, as `low` is known to have.
+
+    Enough are `share` logits (COUNT), or that share of the weight of those from `least` on.
+    """
+    low, high = low.to(tl.int64), high.to(tl.int64)
+    enough = share
+    if not COUNT:
+        enough = -1.0  # not known yet
+    while low < high:
+        span = high - low
+        first, second, third = low + (span + 3) // 4, low + (span + 1) // 2, low + (3 * span + 3) // 4
+        every = tl.zeros([BLOCK], tl.float32)
+        some = tl.zeros([BLOCK], tl.float32)
+        fewer = tl.zeros([BLOCK], tl.float32)
+        fewest = tl.zeros([BLOCK], tl.float32)
+        for begin in range(0, size, BLOCK):
+            where = begin + tl.arange(0, BLOCK)
+            read = tl.load(logits + where, mask=where < size, other=-float("inf")).to(tl.float32)
+            order = _order(read, SHIFT)
+            if COUNT:
+                weight = tl.where(where < size, 1.0, 0.0)
+            else:
+                weight = tl.where(order >= least, _weights(read, top, temperature), 0.0)
+            every += weight
+            some += tl.where(order >= first, weight, 0.0)
+            fewer += tl.where(order >= second, weight, 0.0)
+            fewest += tl.where(order >= third, weight, 0.0)
+        if not COUNT:
+            enough = share * tl.sum(every, axis=0)
+        at_first = tl.sum(some, axis=0) >= enough
+        at_second = tl.sum(fewer, axis=0) >= enough
+        at_third = tl.sum(fewest, axis=0) >= enough
+        high = tl.where(at_third, high, tl.where(at_second, third - 1, tl.where(at_first, second - 1, first - 1)))
+        low = tl.where(at_third, third, tl.where(at_second, second, tl.where(at_first, first, low)))
+    return low
+
+
+@triton.jit
+def _floors(logits, temperatures, top_k, top_p, floors, stride, size, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    logits += row * stride
+    k = tl.load(top_k + row).to(tl.float32)
+    share = tl.load(top_p + row)
+    temperature = tl.load(temperatures + row)
+    temperature = tl.where(temperature == 0, 1.0, temperature)
+    tops = tl.full([BLOCK], -float("inf"), tl.float32)
+    for begin in range(0, size, BLOCK):
+        where = begin + tl.arange(0, BLOCK)
+        tops = tl.maximum(tops, tl.load(logits + where, mask=where < size, other=-float("inf")).to(tl.float32))
+    top = tl.max(tops, axis=0)
+    highest = _order(top, SHIFT)
+    floor = _order(tl.full([], -float("inf"), tl.float32), SHIFT).to(tl.int64)
+    if k > 0:
+        floor = _highest_cut(
+            logits, size, floor, highest, tl.minimum(k, size), floor, top, temperature, True, SHIFT, BLOCK
+        )
+    if share < 1:
+        # below this, all logits together weigh less than what is left out
+        lowest = top - temperature * (1.01 * tl.log(size / (1 - share)) + 0.01)
+        lowest = tl.maximum(_order(lowest, SHIFT).to(tl.int64), floor)
+        lowest = tl.minimum(lowest, highest.to(tl.int64))
+        floor = _highest_cut(logits, size, lowest, highest, share, floor, top, temperature, False, SHIFT, BLOCK)
+    tl.store(floors + row, _number(floor, SHIFT))

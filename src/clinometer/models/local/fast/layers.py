@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -273,18 +272,24 @@ def _layer(hidden: Tensor, *weights: Tensor, heads: int, eps: tuple[float, float
     return layer_norm(outcome, (size,), second_weight, second_bias, eps[1])
 
 
+# log2 of the odds of Φ(x), divided by x, as a polynomial in x². The error of x·Φ(x), at x and at −x, is at most a
+# seventh of what float16 rounds off (or 2e-7 where that is less).
+_LOG_ODDS = (
+    *(2.3018165164904354, 0.10540968543401125, -3.457033516198338e-4, -1.1198399554266671e-4),
+    *(7.10260996504962e-6, -1.957751440387042e-7, 2.0991937021699834e-9),
+)
+
+
 def _gelu(values: Tensor) -> Tensor:
-    """Return x·Φ(x). In half precision Φ is that of Abramowitz and Stegun, 7.1.26, whose error is below 1e-7.
+    """Return x·Φ(x), in half precision by a polynomial.
 
     The library's error function costs a GPU more time than reading and writing the values does.
     """
     if values.dtype == torch.float32:
         return gelu(values)
     wide = values.float()
-    size = wide.abs() * math.sqrt(0.5)
-    share = 1 / (1 + 0.3275911 * size)
-    series = 0.254829592 + share * (
-        -0.284496736 + share * (1.421413741 + share * (-1.453152027 + share * 1.061405429))
-    )
-    tail = 0.5 * share * series * torch.exp(-size * size)
-    return (wide * torch.where(wide < 0, tail, 1 - tail)).to(values.dtype)
+    square = wide * wide
+    per_value = torch.full_like(square, _LOG_ODDS[-1])
+    for term in reversed(_LOG_ODDS[:-1]):
+        per_value = per_value * square + term
+    return (wide / (1 + torch.exp2(-wide * per_value))).to(values.dtype)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -95,13 +97,14 @@ class Sampler:
         static = self._static
         order: list[int] = []
         parts: list[Future[list[str]]] = []
-        for indices in [[*range(len(prompts))]] if static else _of_one_length(prompts):
-            some = [prompts[index] for index in indices]
-            most = static.most_rows(some) if static else _ROWS.get(self._decoder.device.type, _ROWS_ELSEWHERE)
-            for piece in pieces_of(some, limit=most):
-                tokens = static.run(piece) if static else self._run_plainly(piece)
-                parts.append(self._decoding.submit(self._decode, piece, tokens.numpy()))
-            order += indices
+        with _quick_turns() if self.on_gpu else contextlib.nullcontext():
+            for indices in [[*range(len(prompts))]] if static else _of_one_length(prompts):
+                some = [prompts[index] for index in indices]
+                most = static.most_rows(some) if static else _ROWS.get(self._decoder.device.type, _ROWS_ELSEWHERE)
+                for piece in pieces_of(some, limit=most):
+                    tokens = static.run(piece) if static else self._run_plainly(piece)
+                    parts.append(self._decoding.submit(self._decode, piece, tokens.numpy()))
+                order += indices
 
         def read() -> list[tuple[str, ...]]:
             texts = itertools.chain.from_iterable(part.result() for part in parts)
@@ -172,7 +175,7 @@ class Sampler:
 
     def _texts_of(self, rows: list[list[int]]) -> list[str]:
         """Turn tokens into text; of special tokens only those are written that part a thought from an answer."""
-        if not any(token in self._marks for row in rows for token in row):
+        if not self._marks or self._marks.keys().isdisjoint(itertools.chain.from_iterable(rows)):
             return self._plain_texts_of(rows)
         texts = []
         for row in rows:
@@ -193,6 +196,21 @@ class Sampler:
             str(self._tokenizer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False))
             for row in rows
         ]
+
+
+@contextlib.contextmanager
+def _quick_turns() -> Iterator[None]:
+    """Let the threads of this process take turns ten times as often.
+
+    A thread that waited for a GPU gets its next turn 5 ms later where another turns tokens into text: on an H200 a
+    batch of samples took 410 ms instead of 356.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, 5e-4))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def stop_tokens(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 from clinometer.errors import reason
 from clinometer.models.local.fast.decoder import Decoder
 from clinometer.models.local.fast.draw import Prompt, Rows, distinct, draw, floors_of, levels_of, sort_of
-from clinometer.models.local.text import Ids
+from clinometer.models.local.text import Ids, pad
 
 logger = logging.getLogger("clinometer")
 
@@ -36,6 +35,7 @@ _ROWS_ON_CPU = 160
 _TEXTS, _LONGEST_TEXT = 32, 6  # on so many texts a step in fixed places is compared with the model
 _ENOUGH = 3 / 4  # of the texts with the step at one place
 _PREFIX_TOKENS = {"cuda": 32_768, "cpu": 2_048}  # what runs at a time before the first step
+_PADS_PREFIXES = {"cuda": True, "cpu": False}
 # steps between two looks at which samples have ended: on a GPU, to look is to wait for it
 LEG = {"cuda": 16, "cpu": 4}
 _ATTENTION = "clinometer_places"
@@ -163,10 +163,12 @@ class StaticSampler:
         self._on_gpu = decoder.device.type == "cuda"
         self._graphs_work = self._on_gpu
         self._draw: Callable[..., Tensor] = draw
+        self._floors: Callable[..., Tensor] = floors_of
+        self._fast: Any = None  # a `Step`, where the model can be run by one
         if self._on_gpu:
             from clinometer.models.local.fast import kernels  # needs Triton, which is there where torch has CUDA
 
-            self._draw = kernels.draw
+            self._draw, self._floors = kernels.draw, kernels.floors
 
     @classmethod
     @torch.inference_mode()
@@ -182,15 +184,11 @@ class StaticSampler:
                 _log_why_slower(decoder, "its cache, a sliding window or a state, does not fit into fixed places")
                 return None
             sampler = cls(decoder, stop, layers)
-            rows, width = ids.shape
-            storage = sampler._room(rows=rows, width=width)
-            texts = [row[:length].astype(np.int32) for row, length in zip(ids.cpu().numpy(), lengths, strict=True)]
-            sampler._fill(storage, texts, np.arange(rows))
-            storage.tokens[:rows] = ids.gather(1, lengths[:, None])[:, 0]
-            storage.places[:rows] = lengths
-            logits = sampler._run(storage, rows=rows, width=width)[:, : decoder.size].float()
-            expected = known.logits(torch.arange(rows, device=decoder.device), lengths)
-            if not _agree(logits, expected, lengths, eps=torch.finfo(layers[0].keys.dtype).eps):
+            expected = known.logits(torch.arange(len(ids), device=decoder.device), lengths)
+            sampler._fast = _step_of(decoder)
+            if sampler._fast is not None and not sampler._steps_like(expected, ids, lengths):
+                sampler._fast = None
+            if sampler._fast is None and not sampler._steps_like(expected, ids, lengths):
                 _log_why_slower(decoder, "a step with its cache in fixed places gives other logits than the model")
                 return None
         except torch.OutOfMemoryError:
@@ -201,12 +199,23 @@ class StaticSampler:
         sampler._storage = None
         return sampler
 
+    def _steps_like(self, expected: Tensor, ids: Tensor, lengths: Tensor) -> bool:
+        """Tell whether a step from the first tokens of some texts gives the logits that are expected there."""
+        rows, width = ids.shape
+        storage = self._room(rows=rows, width=width)
+        texts = [row[:length].astype(np.int32) for row, length in zip(ids.cpu().numpy(), lengths, strict=True)]
+        self._fill(storage, texts, np.arange(rows))
+        storage.tokens[:rows] = ids.gather(1, lengths[:, None])[:, 0]
+        storage.places[:rows] = lengths
+        logits = self._run(storage, rows=rows, width=width)[:, : self._decoder.size].float()
+        return _agree(logits, expected, lengths, eps=torch.finfo(self._layers[0].keys.dtype).eps)
+
     def most_rows(self, prompts: Sequence[Prompt]) -> int:
         """Return how many samples of the prompts may run at a time."""
         if not self._on_gpu:
             return _ROWS_ON_CPU
         each: int = sum(layer.keys[0, :, 0].nbytes + layer.values[0, :, 0].nbytes for layer in self._layers)
-        projected = self._decoder.size * (32 if sort_of(prompts, 1) else 8)  # bytes; sorting takes copies
+        projected = self._decoder.size * 8  # bytes
         memory: int = torch.cuda.get_device_properties(self._decoder.device).total_memory
         fit = int(_MOST_MEMORY * memory) // (each * _width_for(prompts) + projected)
         return max(1, min(_MOST_ROWS, fit))
@@ -270,27 +279,26 @@ class StaticSampler:
     def _fill(self, storage: Storage, prefixes: Sequence[Ids], owners: np.ndarray[Any, Any]) -> Tensor:
         """Run each prefix once, give its cache to all of its rows, and return the logits after it."""
         device = self._decoder.device
-        by_length: defaultdict[int, list[int]] = defaultdict(list)
-        for number, ids in enumerate(prefixes):
-            by_length[len(ids)].append(number)
         logits = torch.empty(0)
-        for length, numbers in by_length.items():  # prefixes of one length need no padding
-            at_once = max(1, _PREFIX_TOKENS[device.type] // length)
-            for begin in range(0, len(numbers), at_once):
-                part = np.asarray(numbers[begin : begin + at_once])
-                stacked = np.stack([prefixes[number] for number in part]).astype(np.int64)
-                given = torch.from_numpy(stacked).to(device)
-                states = self._decoder.run(given, keep_cache=True)
-                last = states.last(given, as_computed=True)
-                if not len(logits):
-                    logits = last.new_empty(len(prefixes), last.shape[1])
-                logits[torch.from_numpy(part).to(device)] = last
-                mine = np.flatnonzero(np.isin(owners, part))
-                rows = torch.from_numpy(mine).to(device)
-                source = torch.from_numpy(np.searchsorted(part, owners[mine])).to(device)
-                for layer, keys, values in zip(states.cache.layers, storage.keys, storage.values, strict=True):
-                    keys[rows, :, :length] = layer.keys[source]
-                    values[rows, :, :length] = layer.values[source]
+        for part in _together(prefixes, device.type):
+            lengths = [len(prefixes[number]) for number in part]
+            given = torch.from_numpy(pad([prefixes[number] for number in part], pad_id=0).ids).to(device)
+            states = self._decoder.run(given, keep_cache=True)
+            last = torch.tensor([length - 1 for length in lengths], device=device)
+            after = states.project(torch.arange(len(part), device=device), last, None)
+            if not len(logits):
+                logits = after.new_empty(len(prefixes), after.shape[1])
+            logits[torch.tensor(part, device=device)] = after
+            # what a shorter prefix has behind its end is not read: its row writes there, place by place
+            place = np.full(len(prefixes), -1)
+            place[part] = np.arange(len(part))
+            mine = np.flatnonzero(place[owners] >= 0)
+            rows = torch.from_numpy(mine).to(device)
+            source = torch.from_numpy(place[owners[mine]]).to(device)
+            width = max(lengths)
+            for layer, keys, values in zip(states.cache.layers, storage.keys, storage.values, strict=True):
+                keys[rows, :, :width] = layer.keys[source]
+                values[rows, :, :width] = layer.values[source]
         return logits
 
     def _step(self, storage: Storage, *, rows: int, width: int, sort: int) -> None:
@@ -326,6 +334,11 @@ class StaticSampler:
         self._choose(storage, logits, sort)
 
     def _run(self, storage: Storage, *, rows: int, width: int) -> Tensor:
+        if self._fast is not None:
+            keys, values = ([held[:rows] for held in layers] for layers in (storage.keys, storage.values))
+            hidden = self._fast.run(storage.tokens[:rows], storage.places[:rows], keys, values)
+            logits: Tensor = self._decoder.project(hidden)
+            return logits
         tokens, places = storage.tokens[:rows, None], storage.places[:rows, None]
         with attention_by_place(self._decoder.config):
             states = self._decoder.run(
@@ -341,12 +354,41 @@ class StaticSampler:
         rows = len(logits)
         ways = {"temperatures": storage.temperatures[:rows]}
         cuts = {"top_k": storage.top_k[:rows], "top_p": storage.top_p[:rows]}
-        floors = floors_of(logits, **ways, **cuts, sort=sort) if sort else None
+        floors = self._floors(logits, **ways, **cuts, sort=sort) if sort else None
         numbers = storage.numbers[:, :rows].index_select(0, storage.step)[0]
         tokens = self._draw(logits, numbers, **ways, floors=floors)
         storage.written[:, :rows].index_copy_(0, storage.step, tokens[None])
         torch.clamp(tokens, min=0, out=storage.tokens[:rows])
         storage.step.add_(1)
+
+
+def _together(prefixes: Sequence[Ids], device: str) -> list[list[int]]:
+    """Return which prefixes run together, by number: about as long as each other, and not too many tokens.
+
+    A GPU is given all lengths at once, because it computes padding faster than Python starts another pass.
+    """
+    parts: list[list[int]] = []
+    for number in sorted(range(len(prefixes)), key=lambda number: -len(prefixes[number])):
+        longest = len(prefixes[parts[-1][0]]) if parts else 0
+        fits = parts and longest * (len(parts[-1]) + 1) <= _PREFIX_TOKENS[device]
+        if fits and (len(prefixes[number]) == longest or _PADS_PREFIXES[device]):
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return parts
+
+
+def _step_of(decoder: Decoder) -> Any:
+    """Return a `Step` for the model; None where there is none for it."""
+    if decoder.device.type != "cuda" or not decoder.projects:
+        return None
+    from clinometer.models.local.fast import step
+
+    try:
+        return step.Step(decoder.model)
+    except (step.UnknownLayersError, AttributeError) as error:
+        logger.debug("steps as transformers runs them: %s", error)
+        return None
 
 
 def _width_for(prompts: Sequence[Prompt]) -> int:

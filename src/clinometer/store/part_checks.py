@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clinometer.errors import InputError
-from clinometer.limits import require_modest
+from clinometer.limits import require_reasonable_size
 from clinometer.store.schema import KEY_BYTES
 
 _SPARSE = 10  # places for each record …
@@ -19,7 +19,7 @@ def require_records(metadata: Any) -> None:
         raise ValueError("it has no columns index and key")
     if str(schema.field("index").type) != "int64" or str(schema.field("key").type) != _KEY:
         raise ValueError("its columns index and key have other types")
-    require_modest(metadata)
+    require_reasonable_size(metadata)
     for number in range(metadata.num_row_groups):
         found = metadata.row_group(number).column(0).statistics
         if found is None or not found.has_min_max or found.min < 0 or found.null_count != 0:

@@ -1,0 +1,116 @@
+"""The variance between trainings: by hand, by another implementation, and whether intervals hold the truth."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from clinometer.stats import Sure, training_noise, with_training_noise
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    place = Path(__file__).parents[2] / "simulations" / "trainings.py"
+    spec = importlib.util.spec_from_file_location("simulated_trainings", place)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    return module
+
+
+def sure(estimate, error, p=0.0):
+    one = np.array([1.0])
+    half = stats.norm.ppf(0.975) * error
+    return Sure(estimate=estimate * one, low=(estimate - half) * one, high=(estimate + half) * one, p=p * one)
+
+
+def test_by_hand():
+    """Two arms, one measure, variances .02 and .02 (no more spread than chance): one of 2 degrees of freedom."""
+    found = training_noise([[[0.1, 0.3]], [[0.2, 0.4]]], [[0.1], [0.1]])
+    assert found.variance == pytest.approx(np.full((2, 1), 0.02))
+    assert (found.freedom, found.trainings) == (pytest.approx(2.0), 2)
+    # e² = .1² + .02/2 = .02; ν = 2 · (.02/.01)² = 8; t = 2.306; ±.3261; p of t = 3/√.02·.1 … = .3/.1414 = 2.1213
+    wide = with_training_noise(sure(0.3, 0.1), 0.02, freedom=2.0, trainings=2)
+    assert (wide.low[0], wide.high[0]) == pytest.approx((0.3 - 0.32612, 0.3 + 0.32612), abs=1e-4)
+    assert wide.p[0] == pytest.approx(0.0667, abs=2e-4)
+
+
+def test_against_another_implementation():
+    """Smyth's estimate as the likeliest scaled F distribution of the ratios, far apart in truth."""
+    rng = np.random.default_rng(3)
+    true = 4.0 / rng.chisquare(4, size=400)  # d₀ = 4, s₀² = 1
+    changes = rng.normal(size=(400, 1, 3)) * np.sqrt(true)[:, None, None] * 0.1
+    found = training_noise(changes, np.full((400, 1), 0.1))
+    own = changes.var(axis=2, ddof=1)[:, 0] / 0.01
+
+    def unlikely(at):
+        d, s = np.exp(at)
+        return -stats.f.logpdf(own / s, 2, d).sum() + len(own) * math.log(s)
+
+    d, s = np.exp(optimize.minimize(unlikely, [1.0, 0.0], method="Nelder-Mead").x)
+    likeliest = 0.01 * np.maximum((d * s + 2 * own) / (d + 2), own.mean())
+    assert found.variance[:, 0] == pytest.approx(likeliest, rel=0.3)
+    calm = own < own.mean() / 2
+    assert found.variance[calm, 0] == pytest.approx(np.full(calm.sum(), 0.01 * own.mean()))
+
+
+def test_measures_that_move_as_one_count_as_one():
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=(4, 1, 3))
+    alike, apart = np.repeat(one, 10, axis=1), rng.normal(size=(4, 10, 3))
+    assert training_noise(alike, np.ones((4, 10))).freedom == pytest.approx(8.0)
+    assert 30 < training_noise(apart, np.ones((4, 10))).freedom < 79
+
+
+def test_scales_do_not_matter_and_what_has_no_error_has_no_noise():
+    rng = np.random.default_rng(1)
+    changes, errors = rng.normal(size=(3, 4, 3)), np.ones((3, 4))
+    scale = np.array([1.0, 10.0, 0.1, 3.0])
+    plain, scaled = training_noise(changes, errors), training_noise(changes * scale[:, None], errors * scale)
+    assert scaled.variance == pytest.approx(plain.variance * scale**2)
+    assert scaled.freedom == pytest.approx(plain.freedom)
+    errors[0, 0] = math.nan
+    missing = training_noise(changes, errors).variance
+    assert np.isnan(missing).sum() == 1
+    assert math.isnan(missing[0, 0])
+
+
+def test_without_noise_nothing_moves():
+    given = sure(0.2, 0.1, p=0.03)
+    found = with_training_noise(given, 0.0, freedom=4.0, trainings=3)
+    assert (found.low[0], found.high[0], found.p[0]) == pytest.approx((given.low[0], given.high[0], 0.03))
+
+
+def test_each_side_has_its_own_width_and_p_never_falls():
+    one = np.array([1.0])
+    lopsided = Sure(estimate=one, low=one - 0.2, high=one + 0.8, p=0.5 * one)
+    found = with_training_noise(lopsided, 0.01, freedom=50.0, trainings=1)
+    assert found.estimate - found.low < found.high - found.estimate
+    assert found.p[0] == 0.5
+    # below 0 the upper side decides
+    below = Sure(estimate=-one, low=-one - 0.2, high=-one + 0.8, p=0.0 * one)
+    above = Sure(estimate=one, low=one - 0.8, high=one + 0.2, p=0.0 * one)
+    ps = [with_training_noise(each, 0.01, freedom=50.0, trainings=1).p[0] for each in (below, above)]
+    assert ps[0] == pytest.approx(ps[1])
+    assert ps[0] == pytest.approx(2 * stats.t.sf(1 / math.hypot(0.8 / 1.95996, 0.1), 1e9), rel=0.2)
+
+
+@pytest.mark.parametrize("world", ["one arm", "eight arms", "categories move together"])
+def test_the_truth_is_held_as_often_as_stated(simulation, world):
+    """docs/tuning.md has the results of 2,000; 95 % of 150 fall below 133 once in a thousand."""
+    pooled, naive = simulation.coverage(world, runs=150)
+    assert pooled >= 133 / 150
+    assert naive < 0.88  # intervals of units alone leave training noise out
+
+
+def test_trainings_that_change_nothing_but_noise_are_hardly_called(simulation):
+    """docs/tuning.md has those of 200 runs; 5 % of 20 arms exceed 4 once in 400."""
+    three, one = simulation.called(10)
+    assert three <= 4
+    assert one >= 5  # what a single training looks like
