@@ -28,7 +28,11 @@ def gguf_file() -> Path:
 
 @contextlib.contextmanager
 def llama_server(*, slots: int = 4, key: str = "", threads: int = 1) -> Iterator[str]:
-    """Run the server until the block ends; gives its address."""
+    """Run the server until the block ends; gives its address.
+
+    Its threads wait for each other by spinning: on cores that other tests use, two take four times as much
+    processor time as one, and five times as long.
+    """
     import xllamacpp
 
     params = xllamacpp.CommonParams()

@@ -14,6 +14,7 @@ from scipy import stats
 import clinometer
 from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, state_of
+from clinometer.probes.kit.drawn import count_words
 from clinometer.probes.kit.refusals import ASPECT as REFUSES
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.answers import LISTS, MaskedAnswers
@@ -193,7 +194,7 @@ def test_random_classifiers_rarely_pass():
         assert sum(simulation.random_classifier_passes(rng, kind) for _ in range(300)) <= 3
 
 
-def masked_answers(masses, left=None):
+def masked_answers(masses, left=None, drawn=()):
     return MaskedAnswers(
         plan=None,
         roster=None,
@@ -203,7 +204,25 @@ def masked_answers(masses, left=None):
         masses=masses,
         words=(),
         left=left or {},
+        drawn=drawn,
     )
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "reason"),
+    [
+        (0.28, 0.02, ""),
+        (0.2, 0.099, "rated words hold only 0.30 of its probability, and it takes 0.3"),
+        (0.9, 0.019, "negative words hold only 0.019"),
+        (0.019, 0.9, "positive words hold only 0.019"),
+    ],
+)
+def test_a_chat_model_must_say_more_rated_words_because_it_is_asked_less_often(positive, negative, reason):
+    masses = {name: np.zeros((1, 2, 3)) for name in LISTS}
+    masses |= {"positive": np.full((1, 2, 3), positive), "negative": np.full((1, 2, 3), negative)}
+    gate = masked_gate(masked_answers(masses, drawn=((0, count_words(["likely", "hm, I do not know"])),)))
+    assert gate.startswith(reason)
+    assert bool(gate) == bool(reason)
 
 
 @pytest.mark.parametrize(

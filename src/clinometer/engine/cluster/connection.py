@@ -44,7 +44,8 @@ class RayCluster:
             where = settings.address or "this machine"
             raise WorkerError(
                 f"no Ray cluster at {where} ({reason(error)}); start one with `ray start --head`, or leave "
-                "--ray-address out to use this machine"
+                "--ray-address out to use this machine. One that asks for a token wants RAY_AUTH_MODE=token here, "
+                "too, and its ~/.ray/auth_token"
             ) from error
         if not settings.logs:
             _hush()

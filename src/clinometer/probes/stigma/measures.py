@@ -51,6 +51,7 @@ PARTS = (COVERED, "irrelevant", UNRATED, "beyond the words read", "prompts with 
 RATED = 0.15  # masked: of the probability, on the words that are rated and relevant
 EACH_SIDE = 0.02  # masked: on the positive, and on the negative ones
 RATED_NEXT = 0.1  # causal: the same, right after the left part and of the candidates alone
+RATED_SAID = 0.3  # chat: the same, of the words that it says; few prompts, so that chance does more
 SENSED = 0.75  # classifiers: of the statements of a plain sense, of the positive and of the negative ones
 ON_SCALE = 0.5  # chat: of the answers
 
@@ -65,6 +66,8 @@ def masked_gate(answers: MaskedAnswers) -> str:
     if answers.drawn and (silent := failed_to_answer([drawn for _, drawn in answers.drawn])):
         return silent
     masses, needed = (answers.left, RATED_NEXT) if answers.left else (answers.masses, RATED)
+    if answers.drawn:
+        needed = RATED_SAID
     covered = _mean(np.sum([masses[name] for name in RATIO], axis=0))
     if not covered >= needed:
         held = "none" if np.isnan(covered) else f"only {covered:.2f}"
