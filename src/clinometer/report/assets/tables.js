@@ -52,7 +52,7 @@
       const wanted = filter.value.trim().toLowerCase();
       const matching = order.filter((i) => search[i].includes(wanted));
       const kept = [...pointed.filter((i) => matching.includes(i)), ...matching.filter((i) => !pointed.includes(i))];
-      const shown = kept.slice(0, most);
+      const shown = kept.slice(0, Math.max(most, pointed.length)); // every row that is pointed at
       body.replaceChildren(...shown.map(line));
       const found = wanted ? `${rounding.count(kept.length)} of ${rounding.count(size)} rows match; ` : "";
       counted.textContent = `${found}${rounding.count(shown.length)} shown`;
