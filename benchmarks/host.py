@@ -123,7 +123,7 @@ def measure(folder: Path, model: Any, prompts: int, batch_tokens: int) -> Row:
         unit="prompts/s",
         ours=executor.prompts / wall,
         notes=[
-            f"{executor.prompts / cpu:,.0f} prompts in a second of CPU time: {cpu:.1f} s of it, {wall:.1f} s in all",
+            f"{executor.prompts / cpu:,.0f} prompts in a second of CPU time; {wall:.1f} s, {cpu:.1f} s of it",
             f"of these, to join parts: {wall - asked_wall:.1f} s, {cpu - asked_cpu:.1f} s of CPU time",
             f"{executor.batches:,} batches, {size:.1f} bytes for each prompt on disk, {peak:.1f} GB of memory",
             "threads were found in: " + ", ".join(shares),

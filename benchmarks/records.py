@@ -32,7 +32,7 @@ from clinometer.types import Block, Fill, Item, ModelInfo, Tag, WordAnswer
 KEY = StageKey(probe="sentiment_words", model="model", stage="ask")
 LABELS = ("great", "terrible")
 APPENDED = tuple(f"word{number}" for number in range(319) for _ in range(3))
-TIMES = (5, 10, 15) * 319
+TIMES: tuple[int, ...] = (5, 10, 15) * 319
 TEXTS = tuple(" ".join([word] * k + ["It was [MASK]"]) for word, k in zip(APPENDED, TIMES, strict=True))
 BATCH = 1024
 RATE = 500_000  # rows a second, to reach
