@@ -13,9 +13,7 @@ GPU; with --forward, and on a GPU always, it runs. What is printed: prompts per 
 
 from __future__ import annotations
 
-import argparse
 import csv
-import json
 import random
 import resource
 import sys
@@ -30,6 +28,7 @@ from typing import Any
 
 import polars as pl
 import torch
+from measured import Row, arguments, tell
 
 import clinometer
 from clinometer.engine import RequestIdentity, Silent, Worker, run_stage
@@ -54,19 +53,19 @@ the a of and is it that was this film movie in to as but with for on you one not
 story by like from so there just or about what out some good more when very up if time my even would which only
 really see had can no their were me than much plot scene character acting director ending long slow warm
 """
+RATE = 40_000  # prompts a second, to reach
 _EVERY = 0.003  # seconds between two looks at the threads
 
 
 def main() -> None:
     """Ask the stage once and print what was measured."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--prompts", type=int, default=400_000)
     parser.add_argument("--forward", action="store_true", help="run the model on a CPU, too")
     parser.add_argument("--batch-tokens", type=int, default=tokens_for(gpu=True))
     parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto")
     parser.add_argument("--warm-up", type=int, default=0, help="prompts that are asked before, and not counted")
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     if given.device == "cpu":
         torch.set_num_threads(1)
@@ -77,14 +76,13 @@ def main() -> None:
         if given.warm_up:  # compiled layers, the tokenizer's first call
             measure(Path(folder) / "before", model, given.warm_up, given.batch_tokens)
         found = measure(Path(folder) / "run", model, given.prompts, given.batch_tokens)
-    found |= {"device": given.device, "torch": torch.__version__}
-    text = json.dumps(found, indent=1)
-    print(text)
-    if given.json:
-        given.json.write_text(text + "\n")
+    aim = {f"≥ {RATE:,} prompts/s": found.ours >= RATE} if given.device == "cuda" else {}
+    left_out = "" if given.device == "cuda" or given.forward else ", the forward pass left out"
+    work = f"shift test, {found.work}, {MODEL}, {given.device}{left_out}"
+    tell([replace(found, work=work, targets=aim)], to=given.json, device=given.device)
 
 
-def measure(folder: Path, model: Any, prompts: int, batch_tokens: int) -> dict[str, Any]:
+def measure(folder: Path, model: Any, prompts: int, batch_tokens: int) -> Row:
     """Ask, record and join one stage of about so many prompts."""
     folder.mkdir()
     plan = Plan(options=options_for(folder, prompts), seed=0, model=replace(model.info, name=MODEL))
@@ -117,19 +115,20 @@ def measure(folder: Path, model: Any, prompts: int, batch_tokens: int) -> dict[s
         run.compact(key)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     files = list((folder / "run" / "records").rglob("*.parquet"))
-    return {
-        "prompts": executor.prompts,
-        "batches": executor.batches,
-        "seconds": round(wall, 2),
-        "prompts_per_s": round(executor.prompts / wall),
-        "cpu_seconds": round(cpu, 2),
-        "prompts_per_cpu_s": round(executor.prompts / cpu),
-        "joining_seconds": round(wall - asked_wall, 2),
-        "joining_cpu_seconds": round(cpu - asked_cpu, 2),
-        "bytes_per_prompt": round(sum(file.stat().st_size for file in files) / max(1, executor.prompts), 1),
-        "peak_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
-        "found_in": looks.shares(),
-    }
+    size = sum(file.stat().st_size for file in files) / executor.prompts
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    shares = [f"{share:.0%} {where}" for where, share in looks.shares().items()]
+    return Row(
+        work=f"{executor.prompts:,} prompts",
+        unit="prompts/s",
+        ours=executor.prompts / wall,
+        notes=[
+            f"{executor.prompts / cpu:,.0f} prompts in a second of CPU time; {wall:.1f} s, {cpu:.1f} s of it",
+            f"of these, to join parts: {wall - asked_wall:.1f} s, {cpu - asked_cpu:.1f} s of CPU time",
+            f"{executor.batches:,} batches, {size:.1f} bytes for each prompt on disk, {peak:.1f} GB of memory",
+            "threads were found in: " + ", ".join(shares),
+        ],
+    )
 
 
 def key_of(stage: str) -> StageKey:
@@ -227,7 +226,7 @@ class Looks:
         self._stop.set()
         self._thread.join()
 
-    def shares(self, most: int = 25) -> dict[str, float]:
+    def shares(self, most: int = 20) -> dict[str, float]:
         """Return the share of looks that found each function of ours; waiting counts where it happens."""
         looks = max(1, self.found.pop("looks", 1))
         return {where: round(count / looks, 3) for where, count in self.found.most_common(most)}

@@ -13,29 +13,29 @@ the run, joins the parts and opens it again.
 
 from __future__ import annotations
 
-import argparse
-import json
 import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from measured import Row as Measured
+from measured import arguments, tell
 
 from clinometer.engine import RequestIdentity, check_stage
 from clinometer.engine.batching import WINDOW
 from clinometer.questions import Items, WordAnswers, in_windows
 from clinometer.store import Recorded, Row, RunFolder, StageKey, digests_of_tags
-from clinometer.types import Block, Fill, Item, ModelInfo, WordAnswer
+from clinometer.types import Block, Fill, Item, ModelInfo, Tag, WordAnswer
 
 KEY = StageKey(probe="sentiment_words", model="model", stage="ask")
 LABELS = ("great", "terrible")
 APPENDED = tuple(f"word{number}" for number in range(319) for _ in range(3))
-TIMES = (5, 10, 15) * 319
+TIMES: tuple[int, ...] = (5, 10, 15) * 319
 TEXTS = tuple(" ".join([word] * k + ["It was [MASK]"]) for word, k in zip(APPENDED, TIMES, strict=True))
 BATCH = 1024
+RATE = 500_000  # rows a second, to reach
 INFO = ModelInfo(
     name="model", kind="masked", family="none", capabilities=("fill",), weights="0", tokenizer="0",
     dtype="float32", code="0",
@@ -47,12 +47,13 @@ def questions(total: int) -> Iterator[Block]:
     for start in range(0, total, len(TEXTS)):
         rows = slice(0, min(len(TEXTS), total - start))
         number = start // len(TEXTS)
+        shared_tags: dict[str, Tag] = {"template": "It was [MASK]", "review": number}
         yield Block(
             kind=Fill,
             columns={"text": TEXTS[rows]},
             shared={"context": f"Review {number}. " * 12, "words": LABELS, "normalise": "words"},
             tags={"word": APPENDED[rows], "k": TIMES[rows]},
-            shared_tags={"template": "It was [MASK]", "review": number},
+            shared_tags=shared_tags,
         )
 
 
@@ -91,14 +92,19 @@ class Clock:
         self.seconds += time.perf_counter() - self._begun[0]
         self.cpu += time.process_time() - self._begun[1]
 
-    def rates(self, what: str, rows: int) -> dict[str, int]:
-        """Print and return the rows per second of either."""
-        found = {f"{what}_rows_per_s": rows / self.seconds, f"{what}_rows_per_cpu_s": rows / self.cpu}
-        print(f"{what}: {self.seconds:.1f} s, {self.cpu:.1f} s of CPU time", flush=True)
-        return {name: round(rate) for name, rate in found.items()}
+    def row(self, what: str, rows: int, *, aim: bool = True, notes: tuple[str, ...] = ()) -> Measured:
+        """Return the rows a second, and in a second of CPU time."""
+        rate = rows / self.seconds
+        return Measured(
+            work=f"{rows:,} answers {what}",
+            unit="rows/s",
+            ours=rate,
+            targets={f"≥ {RATE:,} rows/s": rate >= RATE} if aim else {},
+            notes=(f"{rows / self.cpu:,.0f} rows in a second of CPU time", *notes),
+        )
 
 
-def large(folder: Path, total: int) -> dict[str, Any]:
+def large(folder: Path, total: int) -> list[Measured]:
     """Write, read and verify one large stage."""
     run = new_run(folder)
     identity = RequestIdentity(INFO)
@@ -123,21 +129,25 @@ def large(folder: Path, total: int) -> dict[str, Any]:
         checked = check_stage(questions(total), identity=identity, done=opened.done(KEY))
     if damaged or not checked.whole or checked.asked != total or read != total:
         raise SystemExit(f"{read} rows read, {damaged}, {checked}")
-    found: dict[str, Any] = {"rows": total}
-    for what, clock in (("write", writing), ("join", joining), ("read", reading), ("verify", verifying)):
-        found |= clock.rates(what, total)
-    found["bytes_per_row"] = round(sum(path.stat().st_size for path in folder.rglob("*.parquet")) / total, 1)
-    found["peak_gib"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
-    return found
+    size = sum(path.stat().st_size for path in folder.rglob("*.parquet")) / total
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    memory = Measured(
+        work=f"{total:,} answers: memory, at most", unit="GB", ours=peak, targets={"< 1 GB": peak < 1}
+    )
+    return [
+        writing.row("written", total, notes=(f"{size:.1f} bytes for each on disk",)),
+        joining.row("joined to large parts", total, aim=False),
+        reading.row("read back, every column", total),
+        verifying.row("verified: checksums, keys and tags", total),
+        memory,
+    ]
 
 
-def timed(what: str, work: Callable[[], object]) -> float:
-    """Run, print and return the seconds."""
+def timed(work: Callable[[], object]) -> float:
+    """Run, and return the seconds."""
     start = time.perf_counter()
     work()
-    seconds = time.perf_counter() - start
-    print(f"{what}: {seconds:.1f} s", flush=True)
-    return seconds
+    return time.perf_counter() - start
 
 
 def rows(start: int, stop: int) -> list[Row]:
@@ -156,35 +166,34 @@ def rows(start: int, stop: int) -> list[Row]:
     ]
 
 
-def many_parts(folder: Path, parts: int, each: int = 20) -> dict[str, float]:
+def many_parts(folder: Path, parts: int, each: int = 20) -> list[Measured]:
     """Write small parts, open them, join them, open again."""
     run = new_run(folder)
     with run.writer(KEY, flush_seconds=0.0, max_rows=each) as writer:
         for start in range(0, parts * each, each):
             writer.append(rows(start, start + each))
-    found = len(list(folder.rglob("*.parquet")))
-    print(f"{found} parts")
-    before = timed("opened and read", lambda: RunFolder.open(folder).table(KEY, columns=["index"]))
+    before = timed(lambda: RunFolder.open(folder).table(KEY, columns=["index"]))
     with run.lock():
-        joining = timed("joined", lambda: run.compact(KEY))
-    after = timed("opened and read", lambda: RunFolder.open(folder).table(KEY, columns=["index"]))
+        joining = timed(lambda: run.compact(KEY))
+    after = timed(lambda: RunFolder.open(folder).table(KEY, columns=["index"]))
     left = len(list(folder.rglob("*.parquet")))
-    return {"parts": found, "open_s": before, "join_s": joining, "parts_after": left, "open_after_s": after}
+    return [
+        Measured(work=f"{parts:,} parts opened", unit="s", ours=before),
+        Measured(work=f"{parts:,} parts joined", unit="s", ours=joining, notes=(f"{left:,} are left",)),
+        Measured(work="the joined parts opened", unit="s", ours=after),
+    ]
 
 
 def main() -> None:
-    """Measure both and print them as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Measure both."""
+    parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--parts", type=int, default=20_000)
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = large(Path(folder) / "large", given.rows) if given.rows else {}
-        found |= many_parts(Path(folder) / "parts", given.parts) if given.parts else {}
-    print(json.dumps(found))
-    if given.json:
-        given.json.write_text(json.dumps(found) + "\n")
+        found = large(Path(folder) / "large", given.rows) if given.rows else []
+        found += many_parts(Path(folder) / "parts", given.parts) if given.parts else []
+    tell(found, to=given.json)
 
 
 if __name__ == "__main__":

@@ -595,16 +595,17 @@ def test_a_batch_of_columns_that_cannot_be_stored_is_left_out(run):
     assert run.table(KEY)["index"].to_list() == [0, 1, 2, 3]
 
 
-def test_what_long_texts_take_ends_a_part(run, monkeypatch):
+@pytest.mark.parametrize("letters", ["y", "yz"])
+def test_what_long_texts_take_ends_a_part(run, monkeypatch, letters):
     """A part stays small for whoever reads it, though a text that many rows share is written once."""
     monkeypatch.setattr(writer_module, "MAX_BYTES", 100_000)
-    item = Item(request=Fill(text="x", context="y" * 10_000), tags={})
+    items = [Item(request=Fill(text="x", context=letter * 10_000), tags={}) for letter in letters]
     with run.writer(KEY, flush_seconds=1e9) as writer:
-        for start in range(0, 40, 4):
-            written = [Row(at, key_of(at), item, ANSWER) for at in range(start, start + 4)]
+        for start in range(0, 40, 8):
+            written = [Row(at, key_of(at), items[at % len(items)], ANSWER) for at in range(start, start + 8)]
             for recorded in as_columns(written):
                 writer.append(recorded)
-    assert len(parts(run)) == 4  # of ten texts each
+    assert len(parts(run)) == 4  # three batches of four texts are more than it may hold
 
 
 ANSWER = WordAnswer(words=("a", "b"), logprobs=(-1.0, -2.0))
