@@ -3,10 +3,10 @@
     python benchmarks/growth.py [--json FILE] [--chart docs/images/growth.svg]
 
 Everything else is held fixed while one number doubles. The exponent is the slope of log time over log size by
-least squares over the larger half of the sizes, where fixed costs weigh little: 1 is linear. Findings are measured on
-drawn answers; words, reviews and groups also cost questions, whose number grows in proportion by definition and is
-not measured here. Model size is measured on one batch of BERT's layers. What compares every two values or groups is
-pairwise by definition, so above 1 in values; it is measured, too, and said.
+least squares over the larger half of the sizes, where fixed costs weigh little: 1 is linear. Findings are
+measured on drawn answers; words, reviews and groups also cost questions, whose number grows in proportion by
+definition and is not measured here. Model size is measured on one batch of BERT's layers. What compares every
+two values or groups is pairwise by definition, so above 1 in values; it is measured, too, and said.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Curve = tuple[list[int], Callable[[int], Callable[[], object]], bool]
 
 
 def curves() -> dict[str, Curve]:
-    """Return for each number its sizes, what makes the work of a size, and whether it is pairwise by definition."""
+    """Return for each number its sizes, what makes the work of a size, and whether it is pairwise."""
     return {
         "words of a class": ([50, 100, 200, 400], lambda n: _words(words=n, reviews=20), False),
         "reviews of a class": ([25, 50, 100, 200], lambda n: _words(words=50, reviews=n), False),

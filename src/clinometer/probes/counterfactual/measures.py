@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -183,7 +182,7 @@ def _nulls(tasks: Sequence[_Task]) -> list[FairnessNull]:
             subgroups=first.subgroups,
             across=counts_across(options, first.asked),
             threshold=options.threshold,
-            also=partial(_sizes, subgroups=first.subgroups),
+            also=lambda moments, of=first.subgroups: _sizes(moments, of),
             # not of the model: leaving one out changes no number of another
             rng=model_rng(first.answers.seed, f"{attribute}\0shuffles"),
             draws=max(options.draws, PER_TEST * len(first.asked.values)),
@@ -192,7 +191,7 @@ def _nulls(tasks: Sequence[_Task]) -> list[FairnessNull]:
     return [found[at] for at in range(len(tasks))]
 
 
-def _sizes(moments: Moments, *, subgroups: Sequence[str] | None) -> Floats:
+def _sizes(moments: Moments, subgroups: Sequence[str] | None) -> Floats:
     """|d|/s of every value and, where there are two subgroups, of their difference: (…, values or one more)."""
     values = sizes_of_values(moments)
     if len(set(subgroups or ())) != 2:
