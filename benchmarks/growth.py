@@ -125,10 +125,12 @@ def _texts(*, models: int, samples: int) -> Callable[[], object]:
 
 def _layers(layers: int) -> Callable[[], object]:
     from shapes import save_bert
+    from transformers.utils import logging
 
     from clinometer.models.load import load_model
     from clinometer.types import Fill
 
+    logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as name:
         loaded = load_model(str(save_bert(Path(name), layers=layers)), device="cpu")
     requests = [Fill(text=f"Why are the {number} nurses so [MASK]?", top_k=200) for number in range(32)]

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -182,7 +183,7 @@ def _nulls(tasks: Sequence[_Task]) -> list[FairnessNull]:
             subgroups=first.subgroups,
             across=counts_across(options, first.asked),
             threshold=options.threshold,
-            also=lambda moments, of=first.subgroups: _sizes(moments, of),
+            also=partial(_sizes, subgroups=first.subgroups),
             # not of the model: leaving one out changes no number of another
             rng=model_rng(first.answers.seed, f"{attribute}\0shuffles"),
             draws=max(options.draws, PER_TEST * len(first.asked.values)),
@@ -411,8 +412,7 @@ def _senses(plan: Plan, records: Records) -> str:
 
 def _of_templates(distances: Floats) -> Floats:
     """Equation 3 of each template."""
-    first, second = np.triu_indices(distances.shape[1], 1)
-    each: Floats = distances[:, first, second].mean(axis=1)
+    each: Floats = distances[:, *np.triu_indices(distances.shape[1], 1)].mean(axis=1)
     return each
 
 
