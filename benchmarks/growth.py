@@ -24,6 +24,7 @@ from measured import Row, arguments, tell
 
 from clinometer.metrics import fairness_nulls, pair_null
 from clinometer.probes import get_probe
+from clinometer.probes.counterfactual.measures import pair_draws
 from clinometer.probes.protocol import Plan
 
 LINEAR = 1.15  # fitted exponents vary by so much
@@ -78,7 +79,7 @@ def curves() -> dict[str, Curve]:
         "models": ([1, 2, 4, 8], lambda n: _texts(models=n, samples=25), False),
         "layers of a model": ([3, 6, 12, 24], _layers, False),
         "values, I.F. and G.F.": ([8, 16, 32, 64], _values, False),
-        "values, every pair": ([8, 16, 32, 64], _pairs, True),
+        "values, tests of every pair": ([8, 16, 32, 64], _pairs, True),
     }
 
 
@@ -145,7 +146,7 @@ def _values(values: int) -> Callable[[], object]:
 
 def _pairs(values: int) -> Callable[[], object]:
     scores = np.random.default_rng(0).random((5, values, 100))
-    return lambda: pair_null(scores, rng=np.random.default_rng(1), draws=500)
+    return lambda: pair_null(scores, rng=np.random.default_rng(1), draws=pair_draws(scores, 500))
 
 
 def _draw(points: list[dict[str, object]], to: Path) -> None:
