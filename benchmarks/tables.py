@@ -31,16 +31,19 @@ PARTS = {
 
 def main() -> None:
     """Write every table for which there are results."""
-    page = DOCS.read_text(encoding="utf-8")
+    DOCS.write_text(with_tables(DOCS.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def with_tables(page: str) -> str:
+    """Return the page with its tables made from the results."""
+    known = {each for names in PARTS.values() for each in names}
+    if unknown := {path.stem for path in RESULTS.glob("*.json")} - known:
+        raise SystemExit(f"in no table: {', '.join(sorted(unknown))}; name them in benchmarks/tables.py")
     for part, names in PARTS.items():
         found = [json.loads(path.read_text(encoding="utf-8")) for path in map(_file, names) if path.exists()]
         lines = _growth(found) if part == "growth" else _table(found)
         page = _put(page, part, "\n".join(lines) or "Not measured yet.")
-    known = {name for names in PARTS.values() for name in names}
-    for path in sorted(RESULTS.glob("*.json")):
-        if path.stem not in known:
-            print(f"{path.name} is in no table: name it in benchmarks/tables.py")
-    DOCS.write_text(page, encoding="utf-8")
+    return page
 
 
 def _file(name: str) -> Path:

@@ -192,7 +192,7 @@ def _nulls(tasks: Sequence[_Task]) -> list[FairnessNull]:
     return [found[at] for at in range(len(tasks))]
 
 
-def _sizes(moments: Moments, *, subgroups: Sequence[str] | None) -> Floats:
+def _sizes(moments: Moments, subgroups: Sequence[str] | None) -> Floats:
     """|d|/s of every value and, where there are two subgroups, of their difference: (…, values or one more)."""
     values = sizes_of_values(moments)
     if len(set(subgroups or ())) != 2:
@@ -412,8 +412,7 @@ def _senses(plan: Plan, records: Records) -> str:
 
 def _of_templates(distances: Floats) -> Floats:
     """Equation 3 of each template."""
-    first, second = np.triu_indices(distances.shape[1], 1)
-    each: Floats = distances[:, first, second].mean(axis=1)
+    each: Floats = distances[:, *np.triu_indices(distances.shape[1], 1)].mean(axis=1)
     return each
 
 
