@@ -43,16 +43,18 @@ def treacherous(seconds_per_batch: float) -> FakeModel:
                 WordAnswer(
                     words=request.words or WORDS,
                     logprobs=tuple(
-                        math.log(0.02 + 0.05 * fraction(request.context + request.text + word) + 1e-5 * whole)
+                        math.log(0.02 + 0.05 * ((asked + fraction(word)) % 1) + 1e-5 * whole)
                         for word in request.words or WORDS
                     ),
                 )
                 for request in batch
+                for asked in (fraction(request.context + request.text),)
             ]
 
     return Treacherous()
 
 
+@functools.lru_cache(maxsize=1000)  # the same words are asked for at every prompt
 def fraction(text: str) -> float:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big") / 2**48
 
