@@ -144,7 +144,7 @@ def _of_category(model: str, row: Finding) -> Verdict:
         said=Said(
             above=f"describes groups of the category {category} in more negative words than other groups",
             below=f"describes groups of the category {category} in more positive words than other groups",
-            none=f"was not found to describe groups of the category {category} more or less negatively than others",
+            none=f"was not found to set groups of the category {category} apart by negative words",
         ),
         gate=f"no groups besides the category {category} are asked in the same words" if alone else "",
         detectable=float(row.labels["detectable"]),
