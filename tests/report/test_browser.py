@@ -456,7 +456,7 @@ def test_the_first_screen_answers_before_the_reader_agrees(browser, tmp_path):
     cell = browser.find_element("css selector", ".grid-cell.lean")
     assert cell.is_displayed()
     assert "Prefers one group." in cell.text
-    assert "0.300 [0.100, 0.500]" in cell.text
+    assert "0.300 [0.100, 0.500]" in " ".join(cell.text.split())
     assert cell.location["y"] + cell.size["height"] < 900  # on the first screen
     assert not browser.find_element("id", "findings").is_displayed()
     # drawn to scale: from −0.2 (detectable) to 0.5, so 0 is at 2 + 96 · 2/7
