@@ -460,7 +460,7 @@ def test_the_first_screen_answers_before_the_reader_agrees(browser, tmp_path):
     assert cell.location["y"] + cell.size["height"] < 900  # on the first screen
     assert not browser.find_element("id", "findings").is_displayed()
     # drawn to scale: from −0.2 (detectable) to 0.5, so 0 is at 2 + 96 · 2/7
-    zero = browser.find_element("css selector", ".interval .zero").get_attribute("d")
+    zero = browser.find_element("css selector", ".grid-cell .interval .zero").get_attribute("d")
     assert zero == "M29.43 0V10"
     assert console(browser) == []
 
