@@ -46,6 +46,18 @@ def test_a_painter_that_dies_ends_in_one_sentence(tmp_path, monkeypatch):
         save_figures(run_with(tmp_path / "run"), tmp_path / "figures")
 
 
+def test_a_painter_that_died_before_it_was_asked_ends_in_one_sentence(tmp_path, monkeypatch):
+    from clinometer.report import painting
+
+    dying = tmp_path / "dying.py"
+    dying.write_text("")
+    monkeypatch.setattr(painting, "PAINTER", dying)
+    painter = painting.Painter()
+    painter._begin().wait()  # its pipe is broken when the chart is written, and again when it is closed
+    with painter, pytest.raises(painting.NotPainted, match="ended"):
+        painter.paint({}, "svg", scale=1.0)
+
+
 def test_a_painter_that_hangs_ends_in_one_sentence(tmp_path, monkeypatch):
     from clinometer.report import painting
 

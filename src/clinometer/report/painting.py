@@ -6,6 +6,7 @@ has found yet. Labels are cleaned before (`charts.Chart.whole`); what still goes
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -91,6 +92,7 @@ class Painter:
     def _end(self) -> None:
         if self._process is not None:
             self._process.kill()
-            with self._process:  # closes its pipes and waits
+            # closing the pipe of a dead process raises over what was not written yet; it is closed, and waited for
+            with contextlib.suppress(OSError), self._process:
                 pass
             self._process = None
