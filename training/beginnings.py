@@ -18,8 +18,30 @@ from clinometer.data.counterexamples_data import load_occupations
 from clinometer.data.sentiment_lexicons import vader_opinion_words
 from clinometer.data.stereotypes_data import load_groups
 
-ONE = ("neighbour", "woman", "man", "student", "parent", "stranger", "customer", "visitor", "colleague", "passenger")
-MANY = ("people", "women", "men", "students", "parents", "families", "neighbours", "visitors", "customers", "voters")
+ONE = (
+    "neighbour",
+    "woman",
+    "man",
+    "student",
+    "parent",
+    "stranger",
+    "customer",
+    "visitor",
+    "colleague",
+    "passenger",
+)
+MANY = (
+    "people",
+    "women",
+    "men",
+    "students",
+    "parents",
+    "families",
+    "neighbours",
+    "visitors",
+    "customers",
+    "voters",
+)
 OF_ONE = (
     "The {}",
     "One {}",
@@ -52,7 +74,7 @@ OF_MANY = (
     "Those {}",
     "For years {}",
 )
-# Of the beginnings, so many at most speak of people in these ways; the rest are first words of articles' sentences.
+# So many of the beginnings, at most, speak of people in these ways; the rest are first words of sentences.
 PEOPLE_SHARE = 1 / 3
 _WORD = re.compile(r"[a-z']+")
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z])")
