@@ -1,11 +1,11 @@
 """Train `builtin:masked`: the packaged sentence encoder with a new prediction head, all weights, masked-LM loss.
 
-Give it the folder that prepare_text.py wrote; with the folder of a masked model as `--start`, that model is trained
+Give it the folder that prepare_text.py wrote; with the folder of a masked model as `--start`, that one is trained
 on, and with `--sampled` part of each batch is text that sampled_text.py let another model write.
 
 A run that is stopped and started again with the same options goes on from its last checkpoint to the same weights;
-with other options or other text it is refused. `--minutes` ends a call in time, with a checkpoint and exit code 75.
-`--smoke` trains a few steps of a tiny model on made-up text, on any machine.
+with other options or other text it is refused. `--minutes` ends a call in time, with a checkpoint and exit code
+75. `--smoke` trains a few steps of a tiny model on made-up text, on any machine.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from masked_batches import IGNORED, Sampler, Stream
 from muon import Muon
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from sampled_shards import read_shards
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
@@ -160,7 +161,9 @@ class Trainer:
             return
         with safe_open(path, framework="pt") as stored:
             made_with = stored.metadata() or {}
-        if differ := {key for key in {*made_with, *self.made_with} if made_with.get(key) != self.made_with.get(key)}:
+        if differ := {
+            key for key in {*made_with, *self.made_with} if made_with.get(key) != self.made_with.get(key)
+        }:
             raise ValueError(f"{path} was made with another {', '.join(sorted(differ))}: give another --out")
         tensors = load_file(path, device=str(self.weights[0].device))
         with torch.no_grad():
@@ -222,7 +225,7 @@ def train(
     No step begins later than `until`, by the clock `time.monotonic`; what has been done then is a checkpoint.
     """
     began, from_step, losses = time.monotonic(), trainer.step, []
-    time_is_up = time.monotonic() >= until
+    time_is_up = False  # a call makes one step at least, or it would never end
     while trainer.step < trainer.steps and not time_is_up:
         batch = sampler.batch(trainer.step)
         for parameter in trainer.fast:
@@ -297,11 +300,13 @@ def begin(options: argparse.Namespace) -> tuple[BertForMaskedLM, dict[str, np.nd
         return BertForMaskedLM(config), made_up_streams(config.vocab_size)
     streams = {path.stem: np.load(path) for path in sorted(options.tokens.glob("*.npy"))}
     if options.sampled:
-        streams["sampled-train"] = sampled_shards.read_shards(options.sampled)
+        streams["sampled-train"] = read_shards(options.sampled)
     return BertForMaskedLM.from_pretrained(options.start, dtype=torch.float32), streams
 
 
-def identity(options: argparse.Namespace, model: BertForMaskedLM, streams: dict[str, np.ndarray]) -> dict[str, str]:
+def identity(
+    options: argparse.Namespace, model: BertForMaskedLM, streams: dict[str, np.ndarray]
+) -> dict[str, str]:
     """Return what decides the weights: a checkpoint that was made with anything else is not taken up."""
     known = {key: str(value) for key, value in vars(options).items() if key not in _FREE}
     known |= {

@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import importlib.util
 import json
-import lzma
 import sys
 import time
 import types
@@ -22,10 +21,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from prepare_text import tokenise, whole_texts
-from tokenizers import Tokenizer
+from sampled_shards import Shards, write_shard
 
 import clinometer
 
@@ -40,9 +38,7 @@ from clinometer.engine.executor import Batch, LocalExecutor
 from clinometer.models.load import load_model
 from clinometer.types import ModelSpec, Sample
 
-LISTED = "sampled.json"
 NOT_DONE = 75  # exit code: time was up, and the same command goes on
-_TOKEN = np.dtype("<u2")
 
 
 def draw(model: Any, requests: Sequence[Sample], *, device: str) -> list[str]:
@@ -83,69 +79,6 @@ def requests_of(
     return asked
 
 
-def keep(folder: Path, number: int, texts: Sequence[str], tokenizer: Tokenizer) -> dict[str, object]:
-    """Write a shard and return its line of the list."""
-    ids = tokenise(texts, tokenizer=tokenizer).astype(_TOKEN)
-    # Little is gained by a higher preset, and a lower one is four times as fast.
-    packed = lzma.compress(ids.tobytes(), preset=1)
-    path = folder / f"sampled-{number:03}.xz"
-    path.with_suffix(".part").write_bytes(packed)
-    path.with_suffix(".part").replace(path)
-    return {
-        "file": path.name,
-        "texts": len(texts),
-        "tokens": len(ids),
-        "bytes": len(packed),
-        "sha256": hashlib.sha256(packed).hexdigest(),
-    }
-
-
-def read_shards(folder: Path) -> np.ndarray:
-    """Return the token ids of all shards on the list; ValueError names one that is missing or damaged."""
-    parts = []
-    for shard in json.loads((folder / LISTED).read_text(encoding="utf-8"))["shards"].values():
-        path = folder / shard["file"]
-        packed = path.read_bytes() if path.exists() else b""
-        if hashlib.sha256(packed).hexdigest() != shard["sha256"]:
-            raise ValueError(f"{path} is {'damaged' if packed else 'missing'}: sample it again, or fetch it again")
-        parts.append(np.frombuffer(lzma.decompress(packed), dtype=_TOKEN))
-    return np.concatenate(parts).astype(np.uint16)
-
-
-class Shards:
-    """The list of a folder's shards, written again after each; one that was made with other options is refused."""
-
-    def __init__(self, folder: Path, made_with: dict[str, object]) -> None:
-        self.path = folder / LISTED
-        self.made_with = made_with
-        self.shards: dict[str, dict[str, Any]] = {}
-        if not self.path.exists():
-            return
-        listed = json.loads(self.path.read_text(encoding="utf-8"))
-        if differ := {key for key in made_with if listed["made_with"].get(key) != made_with[key]}:
-            raise ValueError(f"{folder} was begun with another {', '.join(sorted(differ))}: give another --out")
-        for number, shard in listed["shards"].items():
-            path = folder / shard["file"]
-            # a shard that was lost or damaged is drawn again
-            if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == shard["sha256"]:
-                self.shards[number] = shard
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens there are."""
-        return sum(shard["tokens"] for shard in self.shards.values())
-
-    def add(self, number: int, shard: dict[str, Any]) -> None:
-        """Put a shard on the list, and write it."""
-        self.shards[str(number)] = shard
-        content = {"made_with": self.made_with, "tokens": self.tokens}
-        ordered = {key: self.shards[key] for key in sorted(self.shards, key=int)}
-        self.path.with_suffix(".part").write_text(
-            json.dumps(content | {"shards": ordered}, indent=1) + "\n", encoding="utf-8"
-        )
-        self.path.with_suffix(".part").replace(self.path)
-
-
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -153,9 +86,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of the masked model")
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     parser.add_argument("--model", default="builtin:causal", help="a built-in name, or a folder")
-    parser.add_argument(
-        "--shards", type=int, default=32, help="how many there shall be"
-    )
+    parser.add_argument("--shards", type=int, default=32, help="how many there shall be")
     parser.add_argument("--samples", type=int, default=16, help="of each beginning, each time")
     parser.add_argument("--tokens", type=int, default=200, help="at most, in each sample")
     parser.add_argument("--top-p", type=float, default=0.95)
@@ -182,7 +113,10 @@ def main() -> int:
     }
     shards = Shards(options.out, made_with)
     longest = 0.0
-    waiting: list[tuple[int, Future[dict[str, object]]]] = []
+    waiting: list[tuple[int, Future[dict[str, Any]]]] = []
+
+    def keep(number: int, texts: list[str]) -> dict[str, Any]:
+        return write_shard(options.out, number, tokenise(texts, tokenizer=tokenizer))
 
     def finish(all_of_them: bool) -> None:
         while waiting and (all_of_them or waiting[0][1].done()):
@@ -200,7 +134,7 @@ def main() -> int:
                 break
             texts = draw(model, requests_of(number, beginnings, **how), device=options.device)
             longest = max(longest, time.monotonic() - at)
-            waiting.append((number, pool.submit(keep, options.out, number, texts, tokenizer)))
+            waiting.append((number, pool.submit(keep, number, texts)))
             finish(all_of_them=False)
         finish(all_of_them=True)
     seconds = time.monotonic() - began
