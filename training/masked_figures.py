@@ -1,6 +1,6 @@
 """Measure a masked model on text it was not trained on: top-1, perplexity, and the verdict of film reviews.
 
-With `--ship`, also ask two audits of it and of the shipped model, and say whether it may take that one's place: exit
+With `--ship`, also ask two audits of it and of the shipped model, and say whether it may take its place: exit
 code 0 if every figure of the card holds and the audits say more, 1 if not.
 """
 
