@@ -41,11 +41,11 @@ def made(tmp_path_factory, reviews_file):
     """Articles, their tokens, beginnings, a tiny causal model and a tiny masked one."""
     folder = tmp_path_factory.mktemp("continued")
     sentence = "The old mill stood beside the river for many years. Then the council bought it from its owner. "
-    articles = "".join(f"= Title {number} =\n{sentence * 5}\n" for number in range(150))
+    articles = "".join(f"= Title {number} =\n{sentence * 5}\n" for number in range(400))
     with lzma.open(folder / "articles.txt.xz", "wt", encoding="utf-8") as stream:
         stream.write(articles)
     tokenizer = WEIGHTS / "masked" / "tokenizer.json"
-    options = ("--articles", folder / "articles.txt.xz", "--limit", 150, "--tokenizer", tokenizer)
+    options = ("--articles", folder / "articles.txt.xz", "--limit", 400, "--tokenizer", tokenizer)
     assert call("prepare_text.py", *options, "--reviews", reviews_file, "--out", folder / "tokens") == 0
     lines = ("--articles", folder / "articles.txt.xz", "--count", 12, "--out", folder / "beginnings.txt")
     assert call("beginnings.py", *lines) == 0
@@ -156,21 +156,17 @@ def test_the_mixture_has_the_shares_that_were_asked():
 
 
 def test_a_training_that_is_killed_or_out_of_time_ends_with_the_same_weights(made, sampled, tmp_path):
-    killed = tmp_path / "killed"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    process = subprocess.Popen(
-        [sys.executable, TRAINING / "masked_model.py", *map(str, training(made, sampled, killed)), "--every", "1"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-    )
-    whole = tmp_path / "whole"
-    assert call("masked_model.py", *training(made, sampled, whole)) == 0
-    # at least one checkpoint is written, and the process dies without a word
-    while not (killed / "log.jsonl").exists() and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    command = [sys.executable, TRAINING / "masked_model.py", *training(made, sampled, killed), "--every", 1]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([*map(str, command)], env=os.environ | {"OMP_NUM_THREADS": "1"}, **quiet) as process:
+        try:
+            assert call("masked_model.py", *training(made, sampled, whole)) == 0
+            # one checkpoint is written, and the process dies without a word
+            while not (killed / "log.jsonl").exists() and process.poll() is None:
+                time.sleep(0.01)
+        finally:
+            process.kill()
     assert process.returncode == -signal.SIGKILL
     assert (killed / "checkpoint.safetensors").exists()
     assert call("masked_model.py", *training(made, sampled, killed)) == 0

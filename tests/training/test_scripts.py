@@ -17,7 +17,10 @@ def run(monkeypatch, tmp_path, capsys):
     def run_script(script, *arguments):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
-        runpy.run_path(str(TRAINING / script), run_name="__main__")
+        try:
+            runpy.run_path(str(TRAINING / script), run_name="__main__")
+        except SystemExit as ended:
+            assert not ended.code
         return capsys.readouterr().out
 
     return run_script
