@@ -7,6 +7,7 @@ A benchmark that fails is named, and the others go on; its last result stays in 
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import time
@@ -22,10 +23,11 @@ COMMANDS = {
     "fairness": "fairness.py",
     "findings": "findings.py counterfactual",
     "opinion-words": "opinion_words.py",
-    "fill-short": "fill.py short",
+    "records": "records.py --parts 0",
+    "fill-short": "fill.py short --prompts 160",
     "fill-reviews": "fill.py reviews --prompts 16",
-    "rescoring": "rescoring.py",
-    "sampling": "sampling.py --samples 32 --batches 32 --repeats 2",
+    "rescoring": "rescoring.py --positions 'in the middle'",
+    "sampling": "sampling.py --samples 32 --batches 32 --repeats 1",
     "counterfactual": "counterfactual.py",
     "growth": "growth.py --chart docs/images/growth.svg",
 }
@@ -37,7 +39,7 @@ def main() -> None:
     failed, began = [], time.perf_counter()
     for name in chosen:
         print(f"== {name}", flush=True)
-        script, *options = COMMANDS[name].split()
+        script, *options = shlex.split(COMMANDS[name])
         command = [sys.executable, str(HERE / script), *options, "--json", str(RESULTS / f"{name}.json")]
         start = time.perf_counter()
         try:
