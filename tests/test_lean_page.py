@@ -60,3 +60,13 @@ def test_what_is_said_without_a_row():
         sentence = said["sentiment_words", model, "neutral words appended to reviews"]["sentence"]
         assert "9 of 10 neutral words" in sentence
         assert "'insights' (better)" in sentence
+
+
+def test_the_script_for_full_size_asks_every_audit(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS.parent / "benchmarks")
+    import full_size
+
+    asked = {audit: set() for audit in full_size.AUDITS}
+    for each in RUN["verdicts"]:
+        asked[each["audit"]].add(each["model"].partition(" ")[0])
+    assert asked == {audit: set(models) for audit, models in full_size.AUDITS.items()}
