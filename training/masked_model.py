@@ -1,13 +1,19 @@
 """Train `builtin:masked`: the packaged sentence encoder with a new prediction head, all weights, masked-LM loss.
 
-Give it the folder that prepare_text.py wrote. A run that is stopped and started again with the same options goes
-on from its last checkpoint. `--smoke` trains a few steps of a tiny model on made-up text, on any machine.
+Give it the folder that prepare_text.py wrote; with the folder of a masked model as `--start`, that one is trained
+on, and with `--sampled` part of each batch is text that sampled_text.py let another model write.
+
+A run that is stopped and started again with the same options goes on from its last checkpoint to the same weights;
+with other options or other text it is refused. `--minutes` ends a call in time, with a checkpoint and exit code
+75. `--smoke` trains a few steps of a tiny model on made-up text, on any machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +24,9 @@ import numpy as np
 import torch
 from masked_batches import IGNORED, Sampler, Stream
 from muon import Muon
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from sampled_shards import read_shards
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
@@ -26,6 +34,12 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 # Rows of the vocabulary projection are padded to a multiple of this: odd widths miss the fast matrix kernels.
 _ALIGNMENT = 64
 _IMPOSSIBLE = -1e4
+_AHEAD = 20  # steps that a GPU may be given ahead of time
+# Seconds that --minutes leaves for the last checkpoint, its figures and the export.
+_LAST = 25.0
+NOT_DONE = 75  # exit code: time was up, and the same command goes on
+# Options that change no weight of the last step.
+_FREE = ("out", "every", "share", "minutes", "smoke", "tokens", "sampled", "start")
 
 
 def encode(model: BertForMaskedLM, ids: Tensor, real: Tensor | None) -> Tensor:
@@ -72,8 +86,18 @@ def masked_loss(
 class Trainer:
     """A bf16 model that computes, float32 weights that are optimised, and what is needed to go on later."""
 
-    def __init__(self, model: BertForMaskedLM, *, lr: float, steps: int, warmup: float, optimiser: str) -> None:
+    def __init__(
+        self,
+        model: BertForMaskedLM,
+        *,
+        lr: float,
+        steps: int,
+        warmup: float,
+        optimiser: str,
+        made_with: dict[str, str],
+    ) -> None:
         self.model = model
+        self.made_with = made_with
         self.peak = lr
         self.steps = steps
         self.warmup = max(1, round(warmup * steps))
@@ -127,14 +151,20 @@ class Trainer:
         for index, state in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{key}": value for key, value in state.items()}
         tensors["step"] = torch.tensor(self.step)
-        save_file(tensors, folder / "checkpoint.part")
+        save_file(tensors, folder / "checkpoint.part", metadata=self.made_with)
         (folder / "checkpoint.part").replace(folder / "checkpoint.safetensors")
 
     def load(self, folder: Path) -> None:
-        """Take up the checkpoint in a folder, if there is one."""
+        """Take up the checkpoint in a folder, if there is one; ValueError if it is that of another training."""
         path = folder / "checkpoint.safetensors"
         if not path.exists():
             return
+        with safe_open(path, framework="pt") as stored:
+            made_with = stored.metadata() or {}
+        if differ := {
+            key for key in {*made_with, *self.made_with} if made_with.get(key) != self.made_with.get(key)
+        }:
+            raise ValueError(f"{path} was made with another {', '.join(sorted(differ))}: give another --out")
         tensors = load_file(path, device=str(self.weights[0].device))
         with torch.no_grad():
             for name, weight, parameter in zip(self.names, self.weights, self.fast, strict=True):
@@ -188,10 +218,15 @@ def train(
     every: int,
     loss_of: Callable[..., Tensor],
     measure: Callable[[], dict[str, dict[str, float]]],
+    until: float = float("inf"),
 ) -> Iterator[dict[str, object]]:
-    """Run the steps that are left; yield a line for the log at each `every` steps and after the last."""
+    """Run the steps that are left; yield a line for the log at each `every` steps and after the last.
+
+    No step begins later than `until`, by the clock `time.monotonic`; what has been done then is a checkpoint.
+    """
     began, from_step, losses = time.monotonic(), trainer.step, []
-    while trainer.step < trainer.steps:
+    time_is_up = False  # a call makes one step at least, or it would never end
+    while trainer.step < trainer.steps and not time_is_up:
         batch = sampler.batch(trainer.step)
         for parameter in trainer.fast:
             parameter.grad = None
@@ -199,7 +234,10 @@ def train(
         torch.autograd.backward(loss)
         trainer.update()
         losses.append(loss.detach())
-        if trainer.step % every == 0 or trainer.step == trainer.steps:
+        if trainer.step % _AHEAD == 0:
+            losses[-1].item()  # waits for the GPU: else the steps in its queue would end after the time
+        time_is_up = time.monotonic() >= until
+        if trainer.step % every == 0 or trainer.step == trainer.steps or time_is_up:
             trained = float(torch.stack(losses).mean())
             seconds = time.monotonic() - began
             trainer.save(out)
@@ -223,12 +261,13 @@ def made_up_streams(vocabulary: int) -> dict[str, np.ndarray]:
     return {name: tokens[index * 5000 : (index + 1) * 5000] for index, name in enumerate(names)}
 
 
-def main() -> None:
-    """Train, measure and export."""
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--encoder", type=Path, help="folder of the packaged encoder")
+    parser.add_argument("--start", "--encoder", type=Path, help="the packaged encoder, or a masked model's folder")
     parser.add_argument("--tokens", type=Path, help="folder that prepare_text.py wrote")
+    parser.add_argument("--sampled", type=Path, help="folder that sampled_text.py wrote")
     parser.add_argument("--out", type=Path, help="where checkpoints, log and model go")
     parser.add_argument("--steps", type=int, default=8_500)
     parser.add_argument("--tokens-per-step", type=int, default=131_072)
@@ -236,8 +275,10 @@ def main() -> None:
     parser.add_argument("--optimiser", choices=["muon", "adamw"], default="muon")
     parser.add_argument("--rate", type=float, default=0.2, help="share of tokens masked in training")
     parser.add_argument("--review-share", type=float, default=0.14)
+    parser.add_argument("--sampled-share", type=float, default=0.6, help="of what is not reviews, with --sampled")
     parser.add_argument("--warmup", type=float, default=0.02, help="share of the steps")
-    parser.add_argument("--every", type=int, default=1700, help="steps between checkpoints")
+    parser.add_argument("--every", type=int, default=500, help="steps between checkpoints")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="end this call before that")
     parser.add_argument(
         "--share", type=float, default=0.3, help="share of the held-out pieces measured on the way"
     )
@@ -245,31 +286,68 @@ def main() -> None:
     options = parser.parse_args()
     if options.smoke:
         options.out = options.out or Path(tempfile.mkdtemp())
-    elif not (options.encoder and options.tokens and options.out):
-        parser.error("give --encoder, --tokens and --out, or --smoke to try the script on made-up text")
+        options.steps, options.tokens_per_step, options.every = min(options.steps, 12), 1024, 6
+    elif not (options.start and options.tokens and options.out):
+        parser.error("give --start, --tokens and --out, or --smoke to try the script on made-up text")
+    return options
 
-    options.out.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(options.seed)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+def begin(options: argparse.Namespace) -> tuple[BertForMaskedLM, dict[str, np.ndarray]]:
+    """Return the model that the first step begins with, and the text."""
     if options.smoke:
         config = BertConfig(vocab_size=2000, hidden_size=32, num_hidden_layers=2, num_attention_heads=2)
         config.intermediate_size = 64
-        streams = made_up_streams(config.vocab_size)
-        model = BertForMaskedLM(config)
-        options.steps, options.tokens_per_step, options.every = min(options.steps, 12), 1024, 6
-    else:
-        streams = {path.stem: np.load(path) for path in sorted(options.tokens.glob("*.npy"))}
-        model = BertForMaskedLM.from_pretrained(options.encoder, dtype=torch.float32)
+        return BertForMaskedLM(config), made_up_streams(config.vocab_size)
+    streams = {path.stem: np.load(path) for path in sorted(options.tokens.glob("*.npy"))}
+    if options.sampled:
+        streams["sampled-train"] = read_shards(options.sampled)
+    return BertForMaskedLM.from_pretrained(options.start, dtype=torch.float32), streams
+
+
+def identity(
+    options: argparse.Namespace, model: BertForMaskedLM, streams: dict[str, np.ndarray]
+) -> dict[str, str]:
+    """Return what decides the weights: a checkpoint that was made with anything else is not taken up."""
+    known = {key: str(value) for key, value in vars(options).items() if key not in _FREE}
+    known |= {
+        name: hashlib.sha256(tokens.tobytes()).hexdigest()
+        for name, tokens in streams.items()
+        if name.endswith("-train")
+    }
+    weights = hashlib.sha256()
+    # a new prediction head is drawn from the seed, so it is the same each time, too
+    for parameter in model.parameters():
+        weights.update(parameter.detach().numpy().tobytes())
+    return known | {"start": weights.hexdigest()}
+
+
+def main() -> int:
+    """Train, measure and export."""
+    began = time.monotonic()
+    options = arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(options.seed)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model, streams = begin(options)
+    made_with = identity(options, model, streams)
     model = model.to(device=device, dtype=torch.bfloat16 if device.type == "cuda" else torch.float32)
 
     trainer = Trainer(
-        model, lr=options.lr, steps=options.steps, warmup=options.warmup, optimiser=options.optimiser
+        model,
+        lr=options.lr,
+        steps=options.steps,
+        warmup=options.warmup,
+        optimiser=options.optimiser,
+        made_with=made_with,
     )
     trainer.load(options.out)
+    read = {name: Stream(streams[name], device=device) for name in streams if name.endswith("-train")}
     sampler = Sampler(
-        articles=Stream(streams["articles-train"], device=device),
-        reviews=Stream(streams["reviews-train"], device=device),
+        articles=read["articles-train"],
+        reviews=read["reviews-train"],
         review_share=options.review_share,
+        sampled=read.get("sampled-train"),
+        sampled_share=options.sampled_share,
         tokens_per_step=options.tokens_per_step,
         rate=options.rate,
         seed=options.seed,
@@ -284,13 +362,18 @@ def main() -> None:
         every=options.every,
         loss_of=loss_of,
         measure=lambda: figures(model, held_out, device=device, share=options.share),
+        until=began + 60 * options.minutes - _LAST,
     ):
         with log.open("a") as stream:
             print(json.dumps(line), file=stream)
         print(json.dumps(line), flush=True)
-        export(model, options.out / "model", tokenizer=options.encoder)
+        export(model, options.out / "model", tokenizer=options.start)
+    if trainer.step < trainer.steps:
+        print(f"time is up at step {trainer.step:,} of {trainer.steps:,}; the same command goes on from there")
+        return NOT_DONE
     print(json.dumps(figures(model, held_out, device=device, share=1.0), indent=1))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

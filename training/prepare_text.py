@@ -14,6 +14,14 @@ from tokenizers import Tokenizer
 SEPARATOR = "[SEP]"
 
 
+def whole_texts(path: Path) -> Tokenizer:
+    """Return the tokenizer of a file; the sentence encoder's cuts and pads every text, which a corpus must not."""
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
 def tokenise(texts: Iterable[str], *, tokenizer: Tokenizer) -> np.ndarray:
     """Return the token ids of all texts in one uint16 array, a separator after each."""
     separator = np.array([tokenizer.token_to_id(SEPARATOR)], dtype=np.uint16)
@@ -40,9 +48,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="articles per file and reviews to read, for a trial")
     options = parser.parse_args()
 
-    tokenizer = Tokenizer.from_file(str(options.tokenizer))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    tokenizer = whole_texts(options.tokenizer)
     options.out.mkdir(parents=True, exist_ok=True)
 
     articles = [

@@ -17,7 +17,11 @@ def run(monkeypatch, tmp_path, capsys):
     def run_script(script, *arguments):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
-        runpy.run_path(str(TRAINING / script), run_name="__main__")
+        try:
+            runpy.run_path(str(TRAINING / script), run_name="__main__")
+        except SystemExit as ended:
+            if ended.code:
+                raise
         return capsys.readouterr().out
 
     return run_script

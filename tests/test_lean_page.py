@@ -1,0 +1,72 @@
+"""Every number of the page on the built-in models is that of the run whose verdicts are kept beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "what-the-built-in-models-lean-to.md").read_text(encoding="utf-8")
+RUN = json.loads((DOCS / "results" / "quick-audit" / "verdicts.json").read_text(encoding="utf-8"))
+LEANS = [verdict for verdict in RUN["verdicts"] if verdict["state"] == "lean"]
+
+
+def signed(value):
+    return f"{value:+.3f}".replace("-", "−")
+
+
+def test_every_lean_has_its_row_and_every_row_its_lean():
+    rows = re.findall(r"^\| (builtin:[\w-]+) \| .+ \| (\S+) \((\S+) to (\S+)\) \| (\d+) \|$", PAGE, re.MULTILINE)
+    expected = [
+        (each["model"], *(signed(each[key]) for key in ("estimate", "low", "high")), str(each["n"]))
+        for each in LEANS
+    ]
+    assert Counter(rows) == Counter(expected)
+    assert PAGE.count("| builtin:") == len(rows)
+
+
+def test_the_direction_in_words_is_that_of_the_number():
+    rows = re.findall(r"^\| \S+ \| \w+: more (negative|positive) \| ([+−])", PAGE, re.MULTILINE)
+    assert len(rows) == sum(each["audit"] == "stereotypes" for each in LEANS)
+    assert all((word == "negative") == (sign == "+") for word, sign in rows)
+
+
+def test_counts_and_costs():
+    states = Counter(verdict["state"] for verdict in RUN["verdicts"])
+    assert f"made {len(RUN['verdicts'])} verdicts" in PAGE
+    assert (
+        f"**{states['lean']} say that a lean was found, {states['none found']} that none was found,"
+        f" {states['cannot tell']} that the audit cannot tell.**"
+    ) in PAGE
+    assert f"{RUN['seconds'] / 60:.0f} minutes and {RUN['peak_memory_gib']:.1f} GiB" in PAGE
+    assert RUN["command"] in PAGE
+
+
+def test_what_is_said_without_a_row():
+    said = {(each["audit"], each["model"], each["aspect"]): each for each in RUN["verdicts"]}
+    texts = [
+        each for each in said.values() if each["audit"] == "counterfactual" and ", by builtin:" in each["aspect"]
+    ]
+    assert {each["state"] for each in texts} == {"none found"}
+    for audit, aspect in (("counterexamples", "stereotype"), ("stereotypes", "negativity of single groups")):
+        assert said[audit, "builtin:chat", aspect]["state"] == "cannot tell"
+    assert (
+        "14 of 96 neutral words"
+        in said["sentiment_words", "builtin:masked", "neutral words after reviews"]["sentence"]
+    )
+    for model in ("builtin:masked", "builtin:sentiment"):
+        sentence = said["sentiment_words", model, "neutral words appended to reviews"]["sentence"]
+        assert "9 of 10 neutral words" in sentence
+        assert "'insights' (better)" in sentence
+
+
+def test_the_script_for_full_size_asks_every_audit(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS.parent / "benchmarks")
+    import full_size
+
+    asked = {audit: set() for audit in full_size.AUDITS}
+    for each in RUN["verdicts"]:
+        asked[each["audit"]].add(each["model"].partition(" ")[0])
+    assert asked == {audit: set(models) for audit, models in full_size.AUDITS.items()}
