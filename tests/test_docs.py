@@ -332,3 +332,13 @@ def test_links_lead_to_files(page):
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         if "://" not in link and not link.startswith("#"):
             assert (page.parent / link.partition("#")[0]).exists(), link
+
+
+def test_no_text_holds_the_marks_of_an_unfinished_merge():
+    marks = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+    found = [
+        path.name
+        for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        if marks.search(path.read_text())
+    ]
+    assert found == []
