@@ -145,7 +145,7 @@ def ask_choice(question: ChoiceQuestion, *, n: int, seed: int) -> Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class ChoiceCounts:
     """What one model answered: how many answers of each kind, (questions, KINDS)."""
 
     model: str
@@ -165,17 +165,17 @@ class Chosen:
         return f"{said} ({ANSWERED:.0%} are needed)"
 
 
-def read_choices(model: str, questions: Sequence[ChoiceQuestion], texts: Sequence[Sequence[str]]) -> Chosen:
+def read_choices(model: str, questions: Sequence[ChoiceQuestion], texts: Sequence[Sequence[str]]) -> ChoiceCounts:
     """Read the answers to every question."""
     counts = np.zeros((len(questions), len(KINDS)))
     for at, (question, answers) in enumerate(zip(questions, texts, strict=True)):
         for text in answers:
             read = read_answer(text, question.options)
             counts[at, read if isinstance(read, int) else KINDS.index(read)] += 1
-    return Chosen(model=model, conditions=tuple(each.condition for each in questions), counts=counts)
+    return ChoiceCounts(model=model, conditions=tuple(each.condition for each in questions), counts=counts)
 
 
-def choice_rows(chosen: Sequence[Chosen], *, seed: int, draws: int) -> Iterator[Finding]:
+def choice_rows(chosen: Sequence[ChoiceCounts], *, seed: int, draws: int) -> Iterator[Finding]:
     """Yield the shares of each kind, then the balance, for each model."""
     for each in chosen:
         names = list(dict.fromkeys(each.conditions))
@@ -204,7 +204,7 @@ def _balance(model: str, values: Floats, *, seed: int, draws: int) -> Finding:
     return Finding(labels=labels, estimate=estimate, low=low, high=high, p=p, n=len(values))
 
 
-def choice_verdicts(rows: Sequence[Finding], chosen: Sequence[Chosen], *, audit: str) -> Iterator[Verdict]:
+def choice_verdicts(rows: Sequence[Finding], chosen: Sequence[ChoiceCounts], *, audit: str) -> Iterator[Verdict]:
     """Yield for each model whether it takes the biased side more often than the other."""
     for each in chosen:
         (row,) = select(rows, model=each.model, answer=BALANCE)

@@ -17,7 +17,7 @@ from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
 from clinometer.probes.kit.chat import gives_probabilities
-from clinometer.probes.kit.choices import REFUSAL, UNCLEAR, Chosen, read_answer, read_choices
+from clinometer.probes.kit.choices import REFUSAL, UNCLEAR, ChoiceCounts, read_answer, read_choices
 from clinometer.probes.kit.drawn import DrawnWords, count_words
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.questions import (
@@ -142,7 +142,7 @@ class Answers:
     masked: tuple[MaskedAnswers, ...]
     classifiers: tuple[ClassifierOutcomes, ...]
     chats: tuple[ChatAnswers, ...]
-    chosen: tuple[Chosen, ...] = ()  # of chat models: their answers to the user's questions
+    chosen: tuple[ChoiceCounts, ...] = ()  # of chat models: their answers to the user's questions
 
 
 def read_answers(plans: Sequence[Plan], records: Records) -> Answers:
@@ -437,7 +437,7 @@ def asks_choices(plan: Plan) -> bool:
     return "ask" in plan.model.capabilities and bool(plan.options.questions_file)
 
 
-def _chosen(plan: Plan, records: Records) -> Chosen:
+def _chosen(plan: Plan, records: Records) -> ChoiceCounts:
     table = records.table(model=plan.model.name, stage=CHOICES, columns=("got_texts",))
     return read_choices(
         plan.model.name, plan.options.chosen_choices(), [texts.to_list() for texts in table["got_texts"]]
