@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
 import traceback
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +90,27 @@ def test_a_key_is_not_told_when_the_run_is_stopped_or_the_server_breaks(tmp_path
         assert code == 0, last
     assert SECRET not in printed + more + last
     assert SECRET.encode() not in written(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no list of processes under /proc here")
+def test_the_list_of_processes_never_shows_a_key(tmp_path):
+    seen = set()
+
+    def look(path, body):
+        """Read the list as anybody on the machine can, while the command asks."""
+        for file in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                seen.add(file.read_bytes())
+        return scale_answer(path, body)
+
+    with serve_endpoint(Endpoint(key=SECRET, answer=look)) as endpoint:
+        words = ("audit", "openai:m", "--base-url", endpoint.url, *QUICK, "--out", str(tmp_path / "run"))
+        command = [sys.executable, "-m", "clinometer", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert any(endpoint.url.encode() in line for line in seen)  # the command was in the list
+    assert not [line for line in seen if SECRET.encode() in line]
+    assert SECRET not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("given", ["--base-url", "--spec"])

@@ -40,7 +40,7 @@ def test_every_kind_of_answer_comes_back_as_it_was(tmp_path):
     again = AnswerCache(tmp_path)
     found = again.look_up({key: request for key, (request, _) in KNOWN.items()})
     again.close()
-    assert repr(found) == repr({key: answer for key, (_, answer) in KNOWN.items()})  # repr: NaN equals NaN
+    assert repr(found) == repr({key: (answer, {}) for key, (_, answer) in KNOWN.items()})  # repr: NaN equals NaN
 
 
 def test_what_is_not_known_is_not_answered(tmp_path):
@@ -55,7 +55,7 @@ def test_more_keys_than_one_statement_takes(tmp_path):
     keys = [number.to_bytes(16, "big") for number in range(1201)]
     cache.add(keys, [EmbedAnswer(vector=(float(number),)) for number in range(1201)])
     found = cache.look_up(dict.fromkeys(keys, Embed(text="a")))
-    assert [found[key].vector[0] for key in keys] == list(range(1201))
+    assert [found[key][0].vector[0] for key in keys] == list(range(1201))
     cache.close()
 
 

@@ -227,7 +227,7 @@ def test_a_change_is_reported_when_answers_come_from_the_cache(tmp_path):
         asked = len(questions(endpoint))
         again = ask(endpoint, tmp_path / "second", cache=tmp_path / "cache")
         assert len(questions(endpoint)) == asked == 84
-        assert not [notice for notice in again.findings[0].notices if "different" in notice.text]
+        assert not [notice for notice in again.findings[0].notices if notice.level == "warning"]
         assert RunFolder.open(tmp_path / "second").table(KEY)["from_fingerprint"].unique().to_list() == ["fp-1"]
         # the same address later says that it is another model
         from clinometer.models.providers import openai
@@ -235,8 +235,13 @@ def test_a_change_is_reported_when_answers_come_from_the_cache(tmp_path):
         openai._offer.cache_clear()
         endpoint.fingerprint = lambda number: "fp-2"
         progress = Notes()
-        ask(endpoint, tmp_path / "third", cache=tmp_path / "cache", progress=progress)
+        third = ask(endpoint, tmp_path / "third", cache=tmp_path / "cache", progress=progress)
+        assert len(questions(endpoint)) == 84
     assert any("the cache has answers of an endpoint that said it was m, fp-1" in note for note in progress.notes)
+    (warning,) = [notice for notice in third.findings[0].notices if notice.level == "warning"]
+    assert "an endpoint that said it was m, fp-1, server: test; when this run began" in warning.text
+    assert "it said it was m, fp-2, server: test" in warning.text
+    assert verified(third)
 
 
 def test_a_run_of_somebody_else_does_not_lead_to_an_address_that_nobody_named(monkeypatch):

@@ -33,6 +33,20 @@ def test_a_dry_run_counts_requests_and_tokens_and_sends_nothing(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_sum_says_that_later_stages_come_on_top(monkeypatch, capsys):
+    chosen = ["--profile", "quick", "--price", "1/2", "--dry-run", "--base-url", "http://127.0.0.1:9/v1"]
+
+    def printed(*more):
+        monkeypatch.setattr("sys.argv", ["clinometer", "audit", "openai:m", *chosen, *more])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+        return next(line for line in capsys.readouterr().out.splitlines() if line.startswith("to endpoints"))
+
+    assert "stages marked – come on top" in printed("--probe", "counterexamples")
+    assert "on top" not in printed("--probe", "counterfactual", "--as", "causal")  # has one stage
+
+
 def test_a_dry_run_of_a_model_here_estimates_the_time(tmp_path, monkeypatch, capsys):
     model = tiny("bert", tmp_path / "bert")
     arguments = ["audit", str(model), "--probe", "counterexamples", "--set", "counterexamples.backgrounds=1"]

@@ -30,8 +30,13 @@ def print_estimate(request: AuditRequest) -> None:
         asked, answered = sum(row.tokens_in for row in sent), sum(row.tokens_out for row in sent)
         cost = sum(row.cost for row in sent)
         priced = f", cost at most {cost:,.4g}" if cost else ""
+        # what depends on earlier answers has no tokens yet: a sum without it must not pass for the whole bill
+        open_ = any(not row.tokens_in for row in sent)
+        rest = "; stages marked – come on top: bound them with --max-tokens or --max-cost" if open_ else ""
         show()
-        show(f"to endpoints: {requests:,} requests, about {asked:,} tokens in, at most {answered:,} out{priced}")
+        show(
+            f"to endpoints: {requests:,} requests, about {asked:,} tokens in, at most {answered:,} out{priced}{rest}"
+        )
         show(
             "Counted for an endpoint that gives one answer to a request; up to 20 more requests find out what it "
             "offers. Where it gives several at once, there are fewer requests; where it tells no "

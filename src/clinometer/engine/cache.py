@@ -36,11 +36,7 @@ class AnswerCache:
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"cannot use the cache folder {folder}: {error}; name another with --cache") from None
 
-    def look_up(self, keyed: Mapping[bytes, Request]) -> dict[bytes, Answer]:
-        """Return the known answers to these requests, by key."""
-        return {key: answer for key, (answer, _) in self.look_up_with_source(keyed).items()}
-
-    def look_up_with_source(self, keyed: Mapping[bytes, Request]) -> dict[bytes, tuple[Answer, Source]]:
+    def look_up(self, keyed: Mapping[bytes, Request]) -> dict[bytes, tuple[Answer, Source]]:
         """Return the known answers to these requests, by key, and what an endpoint said of itself with each."""
         keys = list(keyed)
         found: dict[bytes, tuple[Answer, Source]] = {}

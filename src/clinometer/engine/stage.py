@@ -315,7 +315,7 @@ def _complete_with_cache(
     window: _Window, cache: AnswerCache, *, worker: Callable[[], Worker], recorder: _Recorder, told: Source
 ) -> None:
     requests = window.items.requests.take(list(window.places.values()))
-    known = cache.look_up_with_source(dict(zip(window.places, requests, strict=True)))
+    known = cache.look_up(dict(zip(window.places, requests, strict=True)))
     lacking = [key for key, _ in window.lacking()]
     found = [key for key in lacking if key in known]
     rows = [row for key in found for row in window.rows_of(key, *known[key])]

@@ -1,4 +1,4 @@
-"""The page of a comparison: first what changed (or where every model stands), then the tables, folded.
+"""The page of a comparison: first what changed (or the rank of every model), then the tables, folded.
 
 It needs no chart library: intervals are drawn as they are on the first screen of a report.
 """

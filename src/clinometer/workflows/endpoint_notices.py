@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -46,30 +46,48 @@ def _of_plan(probe: Probe, plan: Plan, run: RunFolder) -> Iterator[Notice]:
         if not columns:
             continue
         table = run.table(key, columns=columns)
-        yield from _who(name, table)
+        # a file says who answered, but not who would answer now
+        yield from _who(name, table, now=plan.model.told if plan.model.family == "endpoint" else {})
         if "got_endings" in columns:
             yield from _endings(name, stage.name, table["got_endings"])
         if "got_told" in columns:
             yield from _told(name, stage.name, table)
 
 
-def _who(name: str, table: pl.DataFrame) -> Iterator[Notice]:
-    """Report an endpoint that said it was one model, then another."""
+def _who(name: str, table: pl.DataFrame, *, now: Mapping[str, str]) -> Iterator[Notice]:
+    """Report an endpoint that said it was one model, then another, and answers of a cache that another one gave.
+
+    `now` is what it said when the run began.
+    """
     columns = [column for column in _WHO if column in table.columns]
     if not columns:
         return
-    line = pl.concat_str([pl.col(column).fill_null("") for column in columns], separator=", ")
-    said = (
-        table.select(line.alias("who"))["who"]
-        .value_counts(sort=True)
-        .filter(pl.col("who").str.strip_chars(", ") != "")
-    )
-    if len(said) > 1:
-        told = "; ".join(f"{row['who'].strip(', ')} ({row['count']:,} answers)" for row in said.head(5).to_dicts())
+    filled = table.select(pl.col(columns).fill_null(""))
+    said = filled.group_by(columns).len().sort("len", *columns, descending=True).to_dicts()
+    who = {_line(row): row["len"] for row in said if _line(row)}
+    if len(who) > 1:
+        told = "; ".join(f"{line} ({count:,} answers)" for line, count in list(who.items())[:5])
         yield Notice(
             level="warning",
-            text=f"{name}: the endpoint said it was {len(said)} different models; their answers are mixed: {told}",
+            text=f"{name}: the endpoint said it was {len(who)} different models; their answers are mixed: {told}",
         )
+    elif any(_differs(row, now) for row in said):
+        began = _line({column: now.get(column.removeprefix("from_"), "") for column in _WHO})
+        yield Notice(
+            level="warning",
+            text=f"{name}: its answers came from an endpoint that said it was {', '.join(who)}; when this run "
+            f"began, it said it was {began}",
+        )
+
+
+def _line(row: Mapping[str, str]) -> str:
+    return ", ".join(row[column] for column in _WHO if row.get(column))
+
+
+def _differs(row: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Tell whether the two say different things of the same; some paths of a server say less than others."""
+    told = ((row.get(column, ""), now.get(column.removeprefix("from_"), "")) for column in _WHO)
+    return any(one and other and one != other for one, other in told)
 
 
 def _endings(name: str, stage: str, endings: pl.Series) -> Iterator[Notice]:

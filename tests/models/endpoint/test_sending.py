@@ -92,7 +92,7 @@ def test_an_endpoint_that_gives_no_answer_stops_the_run():
         send(Busy("429", wait=9_999))
 
 
-def test_being_told_to_wait_is_no_failed_try(monkeypatch):
+def test_being_told_to_wait_is_not_a_failed_try(monkeypatch):
     assert len(send(*[Busy("429")] * 9)[1].sent) == 10
     # but an endpoint that only says so for a quarter of an hour is given up
     with pytest.raises(EndpointError, match="only says 429"):

@@ -24,7 +24,7 @@ CONCURRENCY = 8
 class Patience:
     """How long is waited for an endpoint."""
 
-    tries: int = 12  # of one call that is answered badly; being told to wait is no try
+    tries: int = 12  # of one call that is answered badly; being told to wait does not count
     first: float = 0.5  # seconds before the second attempt; each further wait is twice as long, give or take half
     longest: float = 60.0  # seconds between attempts, unless the endpoint asks for more
     asked: float = 900.0  # the most that the endpoint may ask for

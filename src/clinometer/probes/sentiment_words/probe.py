@@ -215,7 +215,7 @@ class SentimentWords:
                 )
 
 
-_COMPARED: dict[str, tuple[str, dict[str, str], str]] = {  # aspect -> table, its rows, where a word stands
+_COMPARED: dict[str, tuple[str, dict[str, str], str]] = {  # aspect -> table, its rows, where a word appears
     AFTER: ("association", {}, "after reviews"),
     APPENDED: ("graded_shift", {"measure": AGAINST}, "when they are appended"),
 }
