@@ -313,8 +313,8 @@ def notices(
     if unable:
         yield warning(
             f"{', '.join(dict.fromkeys(unable))}: there is no sign that the question was understood, so nothing "
-            "is concluded from the answers: they are in no mean over models, and only the tables that show why "
-            "have them."
+            "is concluded from the answers: means over models leave them out, and only the tables that show "
+            "why have them."
         )
     if answers.masked:
         yield from _asked(options)
