@@ -122,7 +122,8 @@ def test_openais_batch_files_are_written_and_read(tmp_path):
     more = lines_of(tmp_path / "run" / QUESTIONS)
     assert "custom_id" in more[0]  # the next file is in the format of the answers
     write(tmp_path / "answers.jsonl", map(batch, [*asked, *more]))
-    clinometer.resume(tmp_path / "run", probes=[Digits()])
+    run = clinometer.resume(tmp_path / "run", probes=[Digits()])
+    assert not [notice for notice in run.findings[0].notices if notice.level == "warning"]
     table = RunFolder.open(tmp_path / "run").table(StageKey(probe="digits", model="m", stage="first"))
     assert table["from_model"].unique().to_list() == ["gpt"]
 

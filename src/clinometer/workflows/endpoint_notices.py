@@ -85,7 +85,13 @@ def _line(row: Mapping[str, str]) -> str:
 
 
 def _differs(row: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Tell whether the two say different things of the same; some paths of a server say less than others."""
+    """Tell whether the two say different things of the same; some paths of a server say less than others.
+
+    >>> _differs({"from_model": "m"}, {"model": "m", "fingerprint": "fp"})
+    False
+    >>> _differs({"from_model": "m"}, {"model": "n"})
+    True
+    """
     told = ((row.get(column, ""), now.get(column.removeprefix("from_"), "")) for column in _WHO)
     return any(one and other and one != other for one, other in told)
 
