@@ -304,7 +304,7 @@ def _listed_lines(said: str, known: dict[str, str]) -> tuple[str, ...] | None:
 
 
 def _put_in(said: str, asked: str, known: dict[str, str]) -> tuple[str, ...] | None:
-    """Return what is written in place of the blank, if the answer repeats the sentence around it, or its beginning.
+    """Return what is in place of the blank, if the answer repeats the sentence around it, or its beginning.
 
     Of the part before the blank the answer may leave out the first words.
     """
