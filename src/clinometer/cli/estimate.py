@@ -34,8 +34,8 @@ def print_estimate(request: AuditRequest) -> None:
         open_ = any(not row.tokens_in for row in sent)
         rest = "; stages marked – come on top: bound them with --max-tokens or --max-cost" if open_ else ""
         show()
-        tokens = f"about {asked:,} tokens in, at most {answered:,} out"
-        show(f"to endpoints: {requests:,} requests, {tokens}{priced}{rest}")
+        told = f"about {asked:,} tokens in, at most {answered:,} out"
+        show(f"to endpoints: {requests:,} requests, {told}{priced}{rest}")
         show(
             "Counted for an endpoint that gives one answer to a request; up to 20 more requests find out what it "
             "offers. Where it gives several at once, there are fewer requests; where it tells no "

@@ -194,7 +194,7 @@ def with_user_data(spec: AuditSpec, probes: Mapping[str, Probe]) -> AuditSpec:
 
 
 def with_inputs(spec: AuditSpec) -> tuple[AuditSpec, dict[str, bytes]]:
-    """Return the spec with its files inside the run folder, and those files: a run must be complete."""
+    """Return the spec with its files inside the run folder, and those files: a run must be whole by itself."""
     inputs: dict[str, bytes] = {}
 
     def keep(file: str) -> str:
