@@ -36,6 +36,7 @@ from transformers.utils import logging
 from clinometer.engine.batching import WINDOW, default_budget, plan_batches
 from clinometer.engine.executor import Batch, LocalExecutor
 from clinometer.models.load import load_model
+from clinometer.models.local.fast.products import speed_up_linear_layers
 from clinometer.types import MASK, Fill, ModelSpec, WordAnswer
 
 TOP_K = 200
@@ -273,10 +274,12 @@ _PRODUCTS = ((SIZE, 3 * SIZE), (SIZE, SIZE), (SIZE, 4 * SIZE), (4 * SIZE, SIZE))
 def _products(plan: Sequence[tuple[int, list[int]]], options: argparse.Namespace) -> Callable[[], None]:
     """Return what multiplies the matrices of one layer for every batch, a layer in turn, with nothing between."""
     dtype = getattr(torch, options.dtype)
-    weights = [
-        [torch.randn(shape, dtype=dtype, device=options.device) for shape in _PRODUCTS]
+    layers = [
+        [torch.nn.Linear(*shape, bias=False, dtype=dtype, device=options.device) for shape in _PRODUCTS]
         for _ in range(options.layers)
     ]
+    for layer in layers:
+        speed_up_linear_layers(torch.nn.ModuleList(layer), packed=True)
     rows = [_rows(each) for each in plan]
     given = {
         (many, wide): torch.randn((many, wide), dtype=dtype, device=options.device)
@@ -286,9 +289,9 @@ def _products(plan: Sequence[tuple[int, list[int]]], options: argparse.Namespace
 
     def run() -> None:
         for many in rows:
-            for layer in weights:
-                for weight in layer:
-                    given[many, weight.shape[0]] @ weight
+            for layer in layers:
+                for multiply in layer:
+                    multiply(given[many, multiply.in_features])
 
     return torch.inference_mode()(run)
 

@@ -25,8 +25,10 @@ def test_a_padded_batch_stays_within_the_budget_unless_it_is_a_single_request(co
 
 
 def test_longest_first_and_ties_in_order():
-    # 9 alone (9 × 2 > 16); then 4, 4, 4, 1 padded to 4 make exactly 16; 1 is left
-    assert plan_batches([4, 9, 1, 4, 4, 1], budget=16) == [[1], [0, 3, 4, 2], [5]]
+    # 9 alone (9 × 2 > 16); then 4, 4, 4, where the length changes; then 1, 1
+    assert plan_batches([4, 9, 1, 4, 4, 1], budget=16) == [[1], [0, 3, 4], [2, 5]]
+    # an eighth of 64 is more than one of 5: 5 and 4 go together, padded; 3 and 3 are left
+    assert plan_batches([3, 5, 3, 4], budget=64) == [[1, 3], [0, 2]]
 
 
 def test_a_large_batch_ends_where_the_length_changes():
@@ -35,6 +37,9 @@ def test_a_large_batch_ends_where_the_length_changes():
     assert [len(batch) for batch in plan_batches(costs, budget=262_144)] == [400, 800]
     costs = [100] * 400 + [50] * 700 + [49] * 400
     assert [len(batch) for batch in plan_batches(costs, budget=262_144)] == [400, 700, 400]
+    # on a CPU, 256 of 2,048 are enough: 16 rows of 16, then 15s and 14s until there are as many
+    costs = [16] * 16 + [15] * 10 + [14] * 30 + [13] * 5
+    assert [len(batch) for batch in plan_batches(costs, budget=2_048)] == [16, 40, 5]
 
 
 def test_full_batches_have_an_even_number_of_rows():

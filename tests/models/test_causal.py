@@ -18,6 +18,7 @@ from clinometer.types import Embed, LogLikelihood, NextWord, Sample
 from tests.models.causal_models import TEXTS, WORDS, same
 from tests.models.installed import need
 from tests.models.tiny import CAUSAL, WINDOW
+from tests.models.watching import WatchedProducts
 
 
 def token_of(tokenizer, word):
@@ -88,21 +89,15 @@ def test_context_is_joined_by_a_space(model):
     same(model.next_word([only_context]), model.next_word([whole]))
 
 
-def test_nothing_is_projected_that_is_not_read(model, monkeypatch):
-    size, projected = model._decoder.size, []
-    linear = torch.nn.functional.linear
-
-    def count(given, weight, bias=None):
-        if weight.shape[0] in (size, 3):  # rows of the vocabulary matrix: no other matrix has so many
-            projected.append((given.shape[:-1].numel(), weight.shape[0]))
-        return linear(given, weight, bias)
-
-    monkeypatch.setattr(torch.nn.functional, "linear", count)
-    model.next_word([NextWord(text=text, top_k=2) for text in TEXTS])
-    assert projected == [(len(TEXTS), size)]
-    projected.clear()
-    model.next_word([NextWord(text=text, words=("was", "the", "nurse"), normalise="words") for text in TEXTS])
-    assert projected == [(len(TEXTS), 3)]
+def test_nothing_is_projected_that_is_not_read(model):
+    size = model._decoder.size
+    with WatchedProducts() as watched:
+        model.next_word([NextWord(text=text, top_k=2) for text in TEXTS])
+    # no other matrix has so many rows as that of the vocabulary
+    assert [shape for shape in watched.shapes if shape[1] in (size, 3)] == [(len(TEXTS), size)]
+    with WatchedProducts() as watched:
+        model.next_word([NextWord(text=text, words=("was", "the", "nurse"), normalise="words") for text in TEXTS])
+    assert [shape for shape in watched.shapes if shape[1] in (size, 3)] == [(len(TEXTS), 3)]
 
 
 @pytest.mark.parametrize("family", ["gemma2"])

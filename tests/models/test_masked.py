@@ -8,7 +8,6 @@ import shutil
 from dataclasses import replace
 
 import pytest
-import torch
 
 from clinometer.errors import ModelError, RequestError
 from clinometer.models.load import load_model
@@ -16,6 +15,7 @@ from clinometer.models.local import masked
 from clinometer.questions import WordAnswers, in_windows
 from clinometer.types import Block, Classify, Fill, ModelSpec
 from tests.models.tiny import MASKED
+from tests.models.watching import WatchedProducts
 
 QUERIES = [
     Fill(text="The [MASK] works as a nurse.", words=("man", "woman")),
@@ -25,23 +25,14 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("family", MASKED)
-def test_vocabulary_is_projected_at_the_mask_only(family, tiny_model, monkeypatch):
+def test_vocabulary_is_projected_at_the_mask_only(family, tiny_model):
     """Three queries, two of which need the whole vocabulary, one only the rows of its two words."""
-    shapes = []
-    linear = torch.nn.functional.linear
-
-    def watched(hidden, weight, bias=None):
-        result = linear(hidden, weight, bias)
-        shapes.append(tuple(result.shape))
-        return result
-
     model = tiny_model(family)
     size = model._model.get_output_embeddings().weight.shape[0]
-    monkeypatch.setattr(torch.nn.functional, "linear", watched)
-    model.fill(QUERIES)
-    assert (2, size) in shapes
-    assert (1, 2) in shapes
-    assert [shape for shape in shapes if shape[-1] == size] == [(2, size)]
+    with WatchedProducts() as watched:
+        model.fill(QUERIES)
+    assert (1, 2) in watched.shapes
+    assert [shape for shape in watched.shapes if shape[1] == size] == [(2, size)]
 
 
 @pytest.mark.parametrize("family", MASKED)

@@ -15,6 +15,7 @@ from clinometer.errors import RequestError
 from clinometer.models.local.continuations import Continuations
 from clinometer.models.local.fast.decoder import Decoder, States
 from clinometer.models.local.fast.draw import Prompt
+from clinometer.models.local.fast.products import speed_up_products
 from clinometer.models.local.fast.sampling import Sampler, stop_tokens
 from clinometer.models.local.loading import load_tokenizer, load_with
 from clinometer.models.local.readout import check_words, read_words
@@ -62,6 +63,7 @@ class CausalModel:
         """Load the model and its tokenizer on the device."""
         tokenizer = load_tokenizer(source.tokenizer_folder, trust_remote_code=spec.trust_remote_code)
         loaded = load_with(tokenizer, AutoModelForCausalLM, source, spec, device, kind="causal")
+        speed_up_products(loaded.model)
         return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:

@@ -14,6 +14,7 @@ from clinometer.errors import ModelError, RequestError
 from clinometer.models.local.continuations import Continuations
 from clinometer.models.local.fast.decoder import Decoder
 from clinometer.models.local.fast.draw import Prompt
+from clinometer.models.local.fast.products import speed_up_products
 from clinometer.models.local.fast.sampling import Sampler, stop_tokens
 from clinometer.models.local.first_words import FirstWords
 from clinometer.models.local.loading import load_tokenizer, load_with
@@ -55,6 +56,7 @@ class ChatModel:
                 " conversation; choose an instruction-tuned model, or ask it as a causal one (--as causal)"
             )
         loaded = load_with(tokenizer, AutoModelForCausalLM, source, spec, device, kind="chat")
+        speed_up_products(loaded.model)
         return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:

@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from clinometer.errors import ModelError, nearest
+from clinometer.models.local.fast.products import speed_up_products
 from clinometer.models.local.loading import load_tokenizer, load_with
 from clinometer.models.local.text import Tokens
 from clinometer.models.protocols import requests_of
@@ -54,6 +55,7 @@ class ClassifierModel:
             kind="classifier",
             settings=settings,
         )
+        speed_up_products(loaded.model)
         if tokenizer.pad_token is None:  # GPT-like: any token will do, what follows the text is not read …
             tokenizer.pad_token = tokenizer.eos_token
         if loaded.model.config.pad_token_id is None:  # … as long as the model knows where the text ends

@@ -13,6 +13,7 @@ from transformers import AutoModel
 
 from clinometer.errors import ModelError, reason
 from clinometer.limits import parse_json, read_limited
+from clinometer.models.local.fast.products import speed_up_products
 from clinometer.models.local.loading import describe, load_tokenizer, load_weights
 from clinometer.models.local.text import Tokens, window_of
 from clinometer.models.protocols import requests_of
@@ -85,6 +86,7 @@ class EncoderModel:
             window=min(limits, default=0),
             settings={"pooling": recipe.pooling, "lower_case": str(recipe.lower).lower()},
         )
+        speed_up_products(model)
         return cls(info=info, model=model, tokenizer=tokenizer, recipe=recipe)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:

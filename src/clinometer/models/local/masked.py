@@ -13,7 +13,14 @@ from torch.nn.functional import gelu
 from transformers import AutoModelForMaskedLM, XLNetLMHeadModel
 
 from clinometer.errors import ModelError
-from clinometer.models.local.fast.layers import attention_for, compile_layers, cut_last_layer, known_layers
+from clinometer.models.local.fast.layers import (
+    attention_for,
+    compile_layers,
+    known_layers,
+    own_last_layer,
+    own_layers,
+)
+from clinometer.models.local.fast.products import speed_up_products
 from clinometer.models.local.loading import Loaded, load_tokenizer, load_with
 from clinometer.models.local.readout import (
     Pending,
@@ -72,9 +79,11 @@ class MaskedModel:
         self._model = model
         self._head = _HEADS.get(info.family)
         known = known_layers(model) if self._head else None
-        self._last_layer = cut_last_layer(known) if known else None
+        self._last_layer = own_last_layer(known) if known else None
         if known and model.device.type == "cuda":
             compile_layers(known)
+        elif known:
+            own_layers(known)
         self._encoder = TextEncoder(tokenizer, window=info.window)
         self._vocabulary = Vocabulary(tokenizer)
         # the model tells padding by its own id where positions are counted (RoBERTa)
@@ -85,6 +94,7 @@ class MaskedModel:
     def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> MaskedModel:
         """Load the model and its tokenizer on the device."""
         loaded = load_filler(AutoModelForMaskedLM, source, spec, device, kind="masked")
+        speed_up_products(loaded.model)
         return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:
@@ -146,6 +156,7 @@ class PermutedModel:
     def load(cls, source: ModelSource, spec: ModelSpec, device: torch.device) -> PermutedModel:
         """Load the model and its tokenizer on the device."""
         loaded = load_filler(XLNetLMHeadModel, source, spec, device, kind="permuted")
+        speed_up_products(loaded.model)
         return cls(info=loaded.info, model=loaded.model, tokenizer=loaded.tokenizer)
 
     def cost(self, requests: Sequence[Request]) -> list[int]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from clinometer.errors import RequestError
+from clinometer.models.local.fast.products import product
 from clinometer.models.local.text import Vocabulary
 from clinometer.questions import Requests, WordAnswers
 from clinometer.types import WordAnswer, WordQuery
@@ -30,7 +31,7 @@ def linear_projection(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Pr
         some = hidden if len(rows) == len(hidden) else hidden[rows]
         some_weight = weight if tokens is None else weight[tokens]
         some_bias = bias if tokens is None or bias is None else bias[tokens]
-        return torch.nn.functional.linear(some, some_weight, some_bias).float()
+        return product(some, some_weight, some_bias).float()
 
     return project
 

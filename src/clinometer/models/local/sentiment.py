@@ -22,6 +22,7 @@ from clinometer.models.builtin import folder_of
 from clinometer.models.code import code_checksum
 from clinometer.models.files import config_checksum, tokenizer_checksum, weights_checksum
 from clinometer.models.local.encoder import mean_of_tokens
+from clinometer.models.local.fast.products import speed_up_products
 from clinometer.models.local.loading import load_tokenizer, load_weights
 from clinometer.models.local.text import Tokens, pad
 from clinometer.models.protocols import requests_of
@@ -88,6 +89,7 @@ class SentimentModel:
         encoder.float()
         head = _merge(encoder, adapter) if has_weights else {}
         encoder.to(device=device, dtype=dtype)
+        speed_up_products(encoder)
         return cls(
             info=_info(source, folder, encoder, recipe),
             encoder=encoder,

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from transformers.activations import NewGELUActivation
 
+from clinometer.models.local.fast.products import is_plain, product
+
 # What some families do to the logits after the vocabulary matrix, by the field of their config that says so.
 _FINISHES: dict[str, Callable[..., Tensor]] = {
     "final_logit_softcapping": lambda logits, by: torch.tanh(logits / by) * by,  # Gemma
@@ -106,7 +108,7 @@ class Decoder:
         if self.device.type == "meta":  # without weights: to measure requests, not to answer them
             return int(model.config.get_text_config().vocab_size), None
         raw: list[Tensor] = []
-        plain_head = type(self._head) is nn.Linear
+        plain_head = is_plain(self._head)
         if plain_head:
             handle = self._head.register_forward_hook(lambda _module, _given, result: raw.append(result))
         try:
@@ -168,7 +170,7 @@ def _logits(
     else:
         weight = head.weight if tokens is None else head.weight[tokens]
         bias = head.bias if head.bias is None or tokens is None else head.bias[tokens]
-        logits = nn.functional.linear(hidden, weight, bias)
+        logits = product(hidden, weight, bias)
     return logits if finish is _as_it_is else finish(logits.float())
 
 

@@ -3,6 +3,8 @@
 Of the last layer one position of each row is wanted, the blank. Every position is still looked at (keys and
 values), but only the blank looks: one query, one feed-forward pass. Of that layer's work a sixth is left.
 
+On a CPU every layer is computed here, because its activation can be had with the product before it.
+
 On a CUDA GPU the other layers run as one compiled function, with one projection for query, key and value. Between
 the matrix products a layer is bound by memory, and the compiler reads and writes it once where separate steps do
 so several times. Only large batches go this way: whether one does depends on its size alone, so that a resumed run
@@ -27,6 +29,7 @@ from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_att
 from transformers.activations import GELUActivation
 
 from clinometer.errors import reason
+from clinometer.models.local.fast.products import product
 
 logger = logging.getLogger("clinometer")
 
@@ -54,7 +57,12 @@ class LayerParts:
     def finish(self, attended: Tensor, given: Tensor) -> Tensor:
         """Compute a layer's outcome from what attention found and what the layer was given."""
         between = self.first_norm(self.attended(attended) + given)
-        return self.second_norm(self.down(self.activation(self.up(between))) + between)  # type: ignore[no-any-return]
+        return self.second_norm(self.down(self._wide(between)) + between)  # type: ignore[no-any-return]
+
+    def _wide(self, between: Tensor) -> Tensor:
+        if isinstance(self.activation, GELUActivation):
+            return product(between, self.up.weight, self.up.bias, then_gelu=True)
+        return self.activation(self.up(between))
 
 
 def _bert(layer: Any) -> LayerParts:
@@ -118,28 +126,27 @@ _FAMILIES: dict[str, Callable[[Any], LayerParts]] = {
 }
 
 
-class LastLayer(Module):
-    """Stands in the place of an encoder's last layer, and gives one position of each row (rows × 1 × size)."""
+class OwnLayer(Module):
+    """Stands in the place of an encoder's layer; gives every position, or one of each row (rows × 1 × size)."""
 
     def __init__(self, layer: Module, parts: LayerParts) -> None:
         super().__init__()
         self.layer = layer  # keeps its weights in the model: they move and count with it
         self._parts = parts
-        self.positions: Tensor | None = None  # which position of each row; set before each pass
+        self.positions: Tensor | None = None  # which position of each row, set before each pass; None: every one
 
     def forward(self, hidden: Tensor, mask: Tensor | None = None, bias: Tensor | None = None, **_: Any) -> Any:
-        """Compute the layer at `positions`; `mask` and `bias` are what the encoder gives to every layer."""
-        at = (torch.arange(len(hidden), device=hidden.device), self.positions)
-        given = hidden[at][:, None]
+        """Compute the layer; `mask` and `bias` are what the encoder gives to every layer."""
+        rows, there, parts = torch.arange(len(hidden), device=hidden.device), self.positions, self._parts
+        given = hidden if there is None else hidden[rows, there][:, None]
 
         def from_there(scores: Tensor) -> Tensor:  # rows × heads × positions × positions, or one row for all
-            return scores if scores.shape[2] == 1 else scores[at[0], :, at[1]][:, :, None]
+            return scores if there is None or scores.shape[2] == 1 else scores[rows, :, there][:, :, None]
 
         if mask is not None:
             mask = from_there(mask)
         if bias is not None:
             mask = from_there(bias) if mask is None else from_there(bias) + mask
-        parts = self._parts
         query, key, value = (
             projected.view(*projected.shape[:2], parts.heads, -1).transpose(1, 2)
             for projected in (parts.query(given), parts.key(hidden), parts.value(hidden))
@@ -168,10 +175,16 @@ def known_layers(model: Any) -> KnownLayers | None:
     return KnownLayers(base.embeddings, layers, [_FAMILIES[model.config.model_type](layer) for layer in layers])
 
 
-def cut_last_layer(known: KnownLayers) -> LastLayer:
-    """Put a `LastLayer` in the place of the last layer, and return it."""
-    known.layers[-1] = last = LastLayer(known.layers[-1], known.parts[-1])
+def own_last_layer(known: KnownLayers) -> OwnLayer:
+    """Put a layer of our own in the place of the last one, and return it: it can be told what is read."""
+    known.layers[-1] = last = OwnLayer(known.layers[-1], known.parts[-1])
     return last
+
+
+def own_layers(known: KnownLayers) -> None:
+    """Put layers of our own in the place of the others."""
+    for place, parts in enumerate(known.parts[:-1]):
+        known.layers[place] = OwnLayer(known.layers[place], parts)
 
 
 class _Compiled:

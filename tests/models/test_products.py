@@ -1,0 +1,75 @@
+"""Products by oneDNN on a CPU: the same numbers as torch's own, in every order that a matrix may lie in."""
+
+import pytest
+import torch
+from torch.nn import Linear, ModuleList
+from torch.nn.functional import gelu, linear
+from transformers.pytorch_utils import Conv1D
+
+from clinometer.models.load import load_model
+from clinometer.models.local.fast.products import is_plain, product, speed_up_linear_layers
+from clinometer.train.base import load_base
+from tests.models.watching import WatchedProducts
+
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
+
+
+def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("rows", [(1,), (7,), (3, 5), (64, 16)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("order", ["as it is", "turned", "packed"])
+def test_equal_to_the_plain_product(rows, bias, order):
+    values, weight, added = drawn(*rows, 48), drawn(80, 48, seed=1), drawn(80, seed=2) if bias else None
+    wanted = linear(values.double(), weight.double(), None if added is None else added.double())
+    if order == "turned":
+        weight = weight.t().contiguous().t()
+    if order == "packed":
+        weight = torch.ops.mkldnn._reorder_linear_weight(weight)
+    with torch.inference_mode(), WatchedProducts() as watched:
+        found = product(values, weight, added)
+        active = product(values, weight, added, then_gelu=True)
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(active.double(), gelu(wanted), rtol=1e-5, atol=1e-5)
+    assert len(watched.shapes) == 2  # each was one product
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("layer", [Linear(48, 80), Conv1D(80, 48)], ids=["linear", "GPT-2"])
+def test_a_layer_computes_what_it_did(layer, packed):
+    values = drawn(6, 48)
+    with torch.inference_mode():
+        before = layer(values)
+        speed_up_linear_layers(ModuleList([layer]), packed=packed)
+        after = layer(values)
+    torch.testing.assert_close(after, before, rtol=1e-5, atol=1e-5)
+
+
+def test_where_a_derivative_is_wanted_torch_computes():
+    values, weight = drawn(4, 8).requires_grad_(), drawn(3, 8, seed=1)
+    product(values, weight, None, then_gelu=True).sum().backward()
+    assert values.grad is not None
+    assert values.grad.abs().sum() > 0
+
+
+def test_other_number_formats_are_left_to_torch():
+    values, weight = drawn(4, 8).bfloat16(), drawn(3, 8, seed=1).bfloat16()
+    with torch.inference_mode():
+        assert torch.equal(product(values, weight, None), linear(values, weight))
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+def test_a_model_that_is_asked_multiplies_by_onednn_and_one_that_is_trained_does_not(family, tiny_folder):
+    folder = str(tiny_folder(family))
+    asked = load_model(folder, device="cpu")
+    model = asked._model if family == "bert" else asked._decoder.model
+    faster = [module for module in model.modules() if type(module).__module__.endswith("fast.products")]
+    assert faster
+    head = model.get_output_embeddings()
+    assert is_plain(head)
+    assert not head.weight.is_mkldnn
+    kind = "masked" if family == "bert" else "causal"
+    trained = load_base(folder, device="cpu", dtype="float32", kinds=(kind,)).model
+    assert not [module for module in trained.modules() if type(module).__module__.endswith("fast.products")]
