@@ -66,10 +66,15 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=0)
     parser.add_argument("--least", type=int, default=64, help="tokens of the shortest review")
     parser.add_argument("--most", type=int, default=256, help="tokens of the longest review")
+    parser.add_argument("--others", type=int, default=0, help="texts that the others are given")
+    parser.add_argument("--batches", type=int, nargs="+", help="batch sizes of the others")
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--layers", type=int, default=12, help="fewer of them, to try this out")
     options = parser.parse_args()
     options.dtype = options.dtype or ("float32" if options.device == "cpu" else "bfloat16")
     options.prompts = options.prompts or PROMPTS[options.work, options.device]
+    options.others = options.others or OTHERS[options.work, options.device]
+    options.batches = options.batches or BATCHES[options.work, options.device]
     logging.set_verbosity_error()
     logging.disable_progress_bar()
 
@@ -117,7 +122,7 @@ def compare(requests: list[Fill], folder: Path, options: argparse.Namespace) -> 
     else:
         save_roberta(folder, ["It", "was", *LABELS, *MADE_UP], layers=options.layers)
     model = load_model(ModelSpec(name=str(folder), dtype=options.dtype), device=options.device)
-    some = requests[: OTHERS[kind]]
+    some = requests[: options.others]
     # in the order of their lengths, which is the best that a user of these tools can do
     some = [some[at] for _, at in sorted(zip(model.cost(some), range(len(some)), strict=True))]
     others: dict[str, Callable[[int], Callable[[], Any]]] = {
@@ -130,14 +135,14 @@ def compare(requests: list[Fill], folder: Path, options: argparse.Namespace) -> 
     wait = waiting(options.device)
     sizes: dict[str, int] = {}
     for name, at_size in others.items():
-        trial = {str(size): at_size(size) for size in BATCHES[kind]}
-        trials = median_seconds(trial, repeats=1, after=wait)
+        trial = {str(size): at_size(size) for size in options.batches}
+        trials = median_seconds(trial, repeats=1, after=wait) if len(trial) > 1 else {size: 0.0 for size in trial}
         sizes[name] = int(min(trials, key=lambda size: trials[size]))
     plan, answers = _plan(model, requests, options), {}
     runs: dict[str, Callable[[], Any]] = {"ours": lambda: answers.update(_answers(model, requests, options))}
     runs |= {f"{name}, {size} at a time": others[name](size) for name, size in sizes.items()}
     runs["ceiling"] = _products(plan, options)
-    seconds = median_seconds(runs, after=wait)
+    seconds = median_seconds(runs, repeats=options.repeats, after=wait)
     lengths = model.cost(requests)
     operations = sum(_operations(length, options) for length in lengths)
     multiplied = _product_operations(plan, options.layers) / seconds.pop("ceiling")
@@ -155,6 +160,8 @@ def compare(requests: list[Fill], folder: Path, options: argparse.Namespace) -> 
         f"{ours * operations / len(requests) / 1e12:.3g} TFLOP/s in ours",
         f"largest difference from the pipeline: {_difference(folder, requests, answers, options):.1e}",
     ]
+    if len(some) < len(requests):
+        notes.append(f"the others were given {len(some):,} of the texts")
     if options.dtype == "bfloat16":
         notes.append(_drift(folder, requests[:512], answers, options))
     return Row(
