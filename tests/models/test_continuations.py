@@ -307,7 +307,7 @@ def test_sampled_tokens_follow_the_softmax(model, network, tokenizer, temperatur
     for seed in seeds:
         sample = Sample(prefix="The nurse", n=each, max_new_tokens=2, temperature=temperature, seed=seed)
         for piece in pieces_of([model._prompt(sample)], limit=5_000):
-            rows += [cut(row, end) for row in model._sampler._static.run(piece).tolist()]
+            rows += [cut(row, end) for row in model._sampler._static.run(piece)().tolist()]
 
     @torch.no_grad()
     def expected(temperature):

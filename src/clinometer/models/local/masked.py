@@ -21,6 +21,7 @@ from clinometer.models.local.fast.layers import (
     own_layers,
 )
 from clinometer.models.local.fast.products import speed_up_products
+from clinometer.models.local.fast.transfers import send
 from clinometer.models.local.loading import Loaded, load_tokenizer, load_with
 from clinometer.models.local.readout import (
     Pending,
@@ -29,7 +30,6 @@ from clinometer.models.local.readout import (
     check_words,
     linear_projection,
     read_words,
-    send,
     table_projection,
 )
 from clinometer.models.local.text import TextEncoder, Vocabulary, pad

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from clinometer.errors import RequestError
 from clinometer.models.local.fast.products import product
+from clinometer.models.local.fast.transfers import fetch, send
 from clinometer.models.local.text import Vocabulary
 from clinometer.questions import Requests, WordAnswers
 from clinometer.types import WordAnswer, WordQuery
@@ -39,28 +39,6 @@ def linear_projection(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Pr
 def table_projection(logits: Tensor) -> Projection:
     """Look up logits (rows × vocabulary) that a model has already computed."""
     return lambda rows, tokens: (logits[rows] if tokens is None else logits[rows][:, tokens]).float()
-
-
-def send(values: Any, device: torch.device) -> Tensor:
-    """Put whole numbers on the device, without waiting for what it is doing."""
-    numbers = torch.as_tensor(values, dtype=torch.long)
-    return numbers.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else numbers.to(device)
-
-
-def fetch(values: Tensor) -> Callable[[], Tensor]:
-    """Begin to copy values from the device; what is returned waits for them, and for nothing begun later."""
-    if values.device.type != "cuda":
-        return values.cpu
-    copy = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-    copy.copy_(values, non_blocking=True)
-    copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    copied.record()
-
-    def wait() -> Tensor:
-        copied.synchronize()
-        return copy
-
-    return wait
 
 
 def check_words(query: WordQuery) -> None:

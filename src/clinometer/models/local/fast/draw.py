@@ -7,14 +7,15 @@ draw is such that rounding errors hardly ever change the token.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from clinometer.models.local.fast.transfers import send
 from clinometer.models.local.text import Ids
 
 BLOCK_LEVELS = 8  # the vocabulary is summed in blocks of 256 tokens; only the block that is drawn is looked into
@@ -54,20 +55,25 @@ class Rows:
     @classmethod
     def of(cls, prompts: Sequence[Prompt], prefixes: Sequence[Ids], device: torch.device) -> Rows:
         """Return the rows of the prompts, whose ids are among the prefixes."""
-        place = {ids.tobytes(): number for number, ids in enumerate(prefixes)}
-        counts = torch.tensor([prompt.n for prompt in prompts])
+        counts = [prompt.n for prompt in prompts]
+        total = sum(counts)
+        # each value travels once for a prompt, and not once for each of its samples
+        whose = torch.arange(len(prompts), device=device).repeat_interleave(
+            send(counts, device), output_size=total
+        )
 
-        def each(values: Sequence[float | tuple[int, ...]], dtype: torch.dtype) -> Tensor:
-            return torch.tensor(values, dtype=dtype).repeat_interleave(counts, dim=0).to(device)
+        def each(values: Sequence[float | tuple[int, ...]], dtype: torch.dtype = torch.long) -> Tensor:
+            return send(values, device, dtype)[whose]
 
-        samples = np.concatenate([np.arange(one.first, one.first + one.n) for one in prompts])
+        begin = list(itertools.accumulate(counts, initial=0))[:-1]
+        firsts = [prompt.first - start for prompt, start in zip(prompts, begin, strict=True)]
         return cls(
-            owners=each([place[one.ids.tobytes()] for one in prompts], torch.long),
-            keys=each([key_of(seed=one.seed, text=one.text) for one in prompts], torch.long),
-            samples=torch.from_numpy(samples).to(device),
-            limits=each([one.max_new_tokens for one in prompts], torch.long),
+            owners=each(owners_of(prompts, prefixes)),
+            keys=each([key_of(seed=one.seed, text=one.text) for one in prompts]),
+            samples=each(firsts) + torch.arange(total, device=device),
+            limits=each([one.max_new_tokens for one in prompts]),
             temperatures=each([one.temperature for one in prompts], torch.float32),
-            top_k=each([one.top_k for one in prompts], torch.long),
+            top_k=each([one.top_k for one in prompts]),
             top_p=each([one.top_p for one in prompts], torch.float32),
         )
 
@@ -87,6 +93,12 @@ class Rows:
         if not sort:
             return None
         return floors_of(logits, temperatures=self.temperatures, top_k=self.top_k, top_p=self.top_p, sort=sort)
+
+
+def owners_of(prompts: Sequence[Prompt], prefixes: Sequence[Ids]) -> list[int]:
+    """Return which of the distinct prefixes each prompt continues."""
+    place = {ids.tobytes(): number for number, ids in enumerate(prefixes)}
+    return [place[prompt.ids.tobytes()] for prompt in prompts]
 
 
 def sort_of(prompts: Sequence[Prompt], size: int) -> int:

@@ -30,6 +30,7 @@ from clinometer.models.local.fast.draw import (
     sort_of,
 )
 from clinometer.models.local.fast.static import StaticSampler
+from clinometer.models.local.fast.transfers import fetch
 from clinometer.models.reasoning import BEGIN, END
 
 _ROWS = {"cpu": 128}  # samples that run at a time the plain way
@@ -43,7 +44,7 @@ class Sampler:
         self._decoder = decoder
         self._tokenizer = tokenizer
         # a token that could not be drawn ends a sample, too
-        self._ends = torch.tensor([*sorted(stop), NOT_A_NUMBER], dtype=torch.long, device=decoder.device)
+        self._ends = torch.tensor([*sorted(stop), NOT_A_NUMBER], dtype=torch.long)
         self._window = window
         self._decoding = ThreadPoolExecutor(1)
         known = tokenizer.get_vocab()
@@ -103,7 +104,7 @@ class Sampler:
                 most = static.most_rows(some) if static else _ROWS.get(self._decoder.device.type, _ROWS_ELSEWHERE)
                 for piece in pieces_of(some, limit=most):
                     tokens = static.run(piece) if static else self._run_plainly(piece)
-                    parts.append(self._decoding.submit(self._decode, piece, tokens.numpy()))
+                    parts.append(self._decoding.submit(self._decode, piece, tokens))
                 order += indices
 
         def read() -> list[tuple[str, ...]]:
@@ -115,13 +116,13 @@ class Sampler:
 
     @functools.cached_property
     def _static(self) -> StaticSampler | None:
-        return StaticSampler.of(self._decoder, self._ends)
+        return StaticSampler.of(self._decoder, self._ends.to(self._decoder.device))
 
     @torch.inference_mode()
-    def _run_plainly(self, prompts: Sequence[Prompt]) -> Tensor:
+    def _run_plainly(self, prompts: Sequence[Prompt]) -> Callable[[], Tensor]:
         """Continue prompts of one length with the model's own cache, or without one: tokens, samples × steps."""
         decoder, device = self._decoder, self._decoder.device
-        prefixes = distinct(prompts)
+        prefixes, ends = distinct(prompts), self._ends.to(device)
         rows, sort = Rows.of(prompts, prefixes, device), sort_of(prompts, decoder.size)
         levels, steps = levels_of(decoder.size), max(prompt.max_new_tokens for prompt in prompts)
 
@@ -139,7 +140,7 @@ class Sampler:
             numbers = rows.numbers(range(step, step + 1), levels)[:, 0]
             tokens = draw(logits, numbers, temperatures=rows.temperatures, floors=floors)
             written[alive, step] = tokens
-            going = (~torch.isin(tokens, self._ends) & (step + 1 < rows.limits)).nonzero()[:, 0]
+            going = (~torch.isin(tokens, ends) & (step + 1 < rows.limits)).nonzero()[:, 0]
             if not len(going):
                 break
             if len(going) < len(alive):
@@ -151,12 +152,13 @@ class Sampler:
             fresh = ids if cache is None else tokens[:, None]
             states = decoder.run(fresh, cache=cache, keep_cache=True)
             logits, cache = states.last(fresh), states.cache
-        return written.cpu()
+        return fetch(written)
 
-    def _decode(self, prompts: Sequence[Prompt], tokens: npt.NDArray[np.int64]) -> list[str]:
-        """Return the text of every sample (samples × steps) up to its end."""
+    def _decode(self, prompts: Sequence[Prompt], drawn: Callable[[], Tensor]) -> list[str]:
+        """Wait for the tokens (samples × steps), and return the text of every sample up to its end."""
+        tokens: npt.NDArray[np.int64] = drawn().numpy()
         limits = np.repeat([prompt.max_new_tokens for prompt in prompts], [prompt.n for prompt in prompts])
-        ends = np.isin(tokens, self._ends.cpu().numpy())
+        ends = np.isin(tokens, self._ends.numpy())
         lengths = np.where(ends.any(axis=1), ends.argmax(axis=1), limits).clip(max=limits)
         read = np.arange(tokens.shape[1]) <= lengths[:, None]
         broken = ((tokens == NOT_A_NUMBER) & read).any(axis=1)

@@ -22,7 +22,17 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from clinometer.errors import reason
 from clinometer.models.local.fast.decoder import Decoder
-from clinometer.models.local.fast.draw import Prompt, Rows, distinct, draw, floors_of, levels_of, sort_of
+from clinometer.models.local.fast.draw import (
+    Prompt,
+    Rows,
+    distinct,
+    draw,
+    floors_of,
+    levels_of,
+    owners_of,
+    sort_of,
+)
+from clinometer.models.local.fast.transfers import fetch, send
 from clinometer.models.local.text import Ids, pad
 
 logger = logging.getLogger("clinometer")
@@ -221,8 +231,12 @@ class StaticSampler:
         return max(1, min(_MOST_ROWS, fit))
 
     @torch.inference_mode()
-    def run(self, prompts: Sequence[Prompt]) -> Tensor:
-        """Return the tokens of every sample, samples × steps; what follows a stop token means nothing."""
+    def run(self, prompts: Sequence[Prompt]) -> Callable[[], Tensor]:
+        """Draw the tokens of every sample; what is returned waits for them, samples × steps.
+
+        What follows a stop token means nothing. A GPU is given its work ahead of time, so that it can go on while
+        the samples of the next prompts are prepared: nothing here waits for it but `left`.
+        """
         prefixes, device = distinct(prompts), self._decoder.device
         rows = Rows.of(prompts, prefixes, device)
         sort = sort_of(prompts, self._decoder.size)
@@ -233,15 +247,17 @@ class StaticSampler:
         storage = self._room(rows=len(index), width=_width_for(prompts))
 
         some = rows.select(index)
-        owners = some.owners.cpu().numpy()
+        owners = np.repeat(owners_of(prompts, prefixes), [prompt.n for prompt in prompts])
+        owners = np.concatenate([owners, owners[:1].repeat(len(index) - len(owners))])  # as `_rounded` adds them
         first = self._fill(storage, prefixes, owners)
-        lengths = torch.tensor([len(ids) for ids in prefixes], device=device)[some.owners]
+        lengths = send([len(ids) for ids in prefixes], device)[some.owners]
         storage.places[: len(index)] = lengths
         storage.ends[: len(index)] = lengths + some.limits - 1
-        for begin in range(0, steps, storage.leg):
-            leg = range(begin, min(begin + storage.leg, steps))
-            storage.load(some)
-            storage.numbers[: len(leg), : len(some)] = some.numbers(leg, self._levels).transpose(0, 1)
+        storage.load(some)
+        legs = [range(begin, min(begin + storage.leg, steps)) for begin in range(0, steps, storage.leg)]
+        numbers = some.numbers(legs[0], self._levels)
+        for leg, next_leg in zip(legs, [*legs[1:], None], strict=True):
+            storage.numbers[: len(leg), : len(some)] = numbers.transpose(0, 1)
             storage.step.zero_()
             for step in leg:
                 if step == 0:
@@ -250,10 +266,13 @@ class StaticSampler:
                 else:
                     self._step(storage, rows=len(some), width=longest + step, sort=sort)
             written = storage.written[: len(leg), : len(some)]
-            tokens[begin : leg.stop, index] = written
+            tokens[leg.start : leg.stop, index] = written
+            if next_leg is None:
+                break
+            numbers = some.numbers(next_leg, self._levels)  # drawn before the GPU is waited for
             going = ~torch.isin(written, self._stop).any(dim=0) & (some.limits > leg.stop)
             left = torch.unique(index[going])  # without the copies that `_rounded` adds
-            if leg.stop < steps and len(left) < len(index):
+            if len(left) < len(index):
                 if not len(left):
                     break
                 fewer = self._rounded(left)
@@ -261,11 +280,14 @@ class StaticSampler:
                     where = torch.zeros(len(rows), dtype=torch.long, device=device)
                     where[index] = torch.arange(len(index), device=device)
                     storage.keep(where[fewer])
-                    index, some = fewer, rows.select(fewer)
-        return tokens.T.cpu()
+                    index, some, numbers = fewer, rows.select(fewer), numbers[where[fewer]]
+                    storage.load(some)
+        return fetch(tokens.T.contiguous())
 
     def _room(self, *, rows: int, width: int) -> Storage:
         if self._storage is None or self._storage.rows < rows or self._storage.width < width:
+            if self._storage is not None and self._on_gpu:
+                torch.cuda.synchronize(self._decoder.device)  # it may still be replaying a graph of the old one
             self._storage = None  # were both held at once, the new one might not fit
             self._storage = Storage(self._layers, rows=rows, width=width, levels=self._levels)
         return self._storage
@@ -282,19 +304,18 @@ class StaticSampler:
         logits = torch.empty(0)
         for part in _together(prefixes, device.type):
             lengths = [len(prefixes[number]) for number in part]
-            given = torch.from_numpy(pad([prefixes[number] for number in part], pad_id=0).ids).to(device)
+            given = send(pad([prefixes[number] for number in part], pad_id=0).ids, device)
             states = self._decoder.run(given, keep_cache=True)
-            last = torch.tensor([length - 1 for length in lengths], device=device)
+            last = send([length - 1 for length in lengths], device)
             after = states.project(torch.arange(len(part), device=device), last, None)
             if not len(logits):
                 logits = after.new_empty(len(prefixes), after.shape[1])
-            logits[torch.tensor(part, device=device)] = after
+            logits[send(part, device)] = after
             # what a shorter prefix has behind its end is not read: its row writes there, place by place
             place = np.full(len(prefixes), -1)
             place[part] = np.arange(len(part))
             mine = np.flatnonzero(place[owners] >= 0)
-            rows = torch.from_numpy(mine).to(device)
-            source = torch.from_numpy(place[owners[mine]]).to(device)
+            rows, source = send(mine, device), send(place[owners[mine]], device)
             width = max(lengths)
             for layer, keys, values in zip(states.cache.layers, storage.keys, storage.values, strict=True):
                 keys[rows, :, :width] = layer.keys[source]
