@@ -24,7 +24,8 @@ from clinometer.metrics import (
     subgroup_wasserstein,
     wasserstein1,
 )
-from clinometer.metrics.fairness import PooledDistances, quantile_grid, small_labels
+from clinometer.metrics.fairness import quantile_grid, small_labels
+from clinometer.metrics.fairness_pooled import PooledDistances
 from clinometer.metrics.value_means import shuffled_scores
 
 SAMPLES = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=30)

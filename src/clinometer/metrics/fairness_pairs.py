@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clinometer.metrics.fairness import Integers, as_scores, pair_matrix
+from clinometer.metrics.fairness import as_scores, pair_matrix
 from clinometer.metrics.fairness_shuffles import AgainstChance, against_chance
-from clinometer.metrics.means import Floats, present_mean
+from clinometer.metrics.means import Floats, Integers, present_mean
 
 _BATCH = 20_000_000  # numbers held at a time
 _TIE_OF_SINGLES = 1e-5  # relative: two sums of the same numbers, of single precision, in another order

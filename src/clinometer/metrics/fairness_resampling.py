@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from clinometer.metrics.fairness import Integers, ValueGroups, as_scores, group_values, quantile_grid
+from clinometer.metrics.fairness import ValueGroups, as_scores, group_values, quantile_grid
 from clinometer.metrics.fairness_intervals import ExcessInterval, distances_and_nulls
-from clinometer.metrics.means import Floats
+from clinometer.metrics.means import Floats, Integers
 
 _BATCH = 4_000_000  # numbers drawn at a time
 _CACHE = 50_000  # of these, measured at a time: what a processor's cache holds
