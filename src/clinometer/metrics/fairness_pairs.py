@@ -75,12 +75,13 @@ def pair_null(
             distances[at, where], as_large[at, where], sums[at, where] = found, 0.0, 0.0
             steps = (gaps.T / (n * m)).astype(np.float32)
             threshold = (found * (1 - _TIE_OF_SINGLES)).astype(np.float32)
-            labels = np.arange(n + m) < n
+            labels = (np.arange(n + m) < n).astype(np.int64)  # whole words are shuffled fastest
             means[0, where] += threshold
-            batch = max(1, _BATCH // (8 * max(n + m, len(pairs))))
+            batch = min(draws, max(1, _BATCH // (8 * max(n + m, len(pairs)))))
+            room = np.empty((batch, len(pairs)), dtype=np.float32)
             for done in range(1, 1 + draws, batch):
                 many = rng.permuted(np.tile(labels, (min(batch, 1 + draws - done), 1)), axis=1)
-                shuffled = _imbalance(many, n, m) @ steps  # (draws, pairs)
+                shuffled = np.matmul(_imbalance(many, n, m), steps, out=room[: len(many)])  # (draws, pairs)
                 means[done : done + len(many), where] += shuffled
                 as_large[at, where] += np.count_nonzero(shuffled >= threshold, axis=0)
                 sums[at, where] += shuffled.sum(axis=0, dtype=np.float64)
@@ -107,7 +108,7 @@ def _size_classes(first: Integers, second: Integers) -> dict[tuple[int, int], In
     }
 
 
-def _imbalance(labels: NDArray[np.bool_], n: int, m: int) -> NDArray[np.floating[Any]]:
+def _imbalance(labels: NDArray[np.bool_] | Integers, n: int, m: int) -> NDArray[np.floating[Any]]:
     """n · m · |share of the n below each gap − share of the m|: (…, n + m) -> (…, n + m − 1).
 
     Whole numbers: exact in single precision up to a few thousand samples, which takes half of the time.

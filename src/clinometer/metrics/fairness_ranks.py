@@ -41,8 +41,8 @@ class Cells:
         if self._size:  # most often, and three times as fast
             cells = samples.reshape(rows, *self.sizes.shape, self._size)
             if cells.dtype == np.bool_:
-                return cells.view(np.uint8).sum(axis=-1, dtype=np.uint32).astype(np.float64)
-            found: Floats = cells.sum(axis=-1)
+                cells = cells.view(np.uint8).sum(axis=-1, dtype=np.uint32, keepdims=True)  # faster than of bool
+            found: Floats = cells.sum(axis=-1, dtype=np.float64)
             return found
         out = np.zeros((rows, *self.sizes.shape))
         if len(self._firsts):
