@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from clinometer.metrics.fairness import ValueGroups, as_scores, group_values, quantile_grid
-from clinometer.metrics.fairness_intervals import ExcessInterval, distances_and_nulls
+from clinometer.metrics.fairness_closed import group_and_null, individual_and_null
+from clinometer.metrics.fairness_intervals import ExcessInterval
 from clinometer.metrics.means import Floats, Integers
 
 _BATCH = 4_000_000  # numbers drawn at a time
@@ -59,7 +60,7 @@ def individual_interval(
     """
     array = as_scores(scores)
     groups = group_values(array.shape[1], subgroups)
-    estimate, null = distances_and_nulls(array, groups, across=across)[0]
+    estimate, null = individual_and_null(array, groups, across=across)
     error = raw_error = float("nan")
     if array.shape[2] > 1 and not np.isnan(estimate):  # of one sample each nothing can be drawn
         of_value = groups.of_value if across else np.arange(array.shape[1])
@@ -79,9 +80,9 @@ def individual_interval(
 def _kept(scores: Floats, groups: ValueGroups) -> Floats:
     """The share of each template's differences that is beyond chance: (templates,)."""
     alone = group_values(scores.shape[1], None)
-    kept = np.array([_beyond(*distances_and_nulls(scores[[at]], alone)[0]) for at in range(len(scores))])
+    kept = np.array([_beyond(*individual_and_null(scores[[at]], alone)) for at in range(len(scores))])
     for each in (alone, groups) if len(groups.names) < len(alone.names) else (alone,):
-        kept = np.maximum(kept, _beyond(*distances_and_nulls(scores, each)[1]))
+        kept = np.maximum(kept, _beyond(*group_and_null(scores, each)))
     return kept
 
 
