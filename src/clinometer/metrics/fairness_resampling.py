@@ -161,15 +161,17 @@ class _Resampled:
         source = np.concatenate([self.ranks.ravel(), self.ranks[~missing]])  # a value's own, then all
         own, everything = self.ranks.size, len(self.scores)
         values, samples = self.ranks.shape
-        size, start = self.sizes[:, None].astype(np.float64), np.arange(values)[:, None] * samples
+        # how many scores one is drawn from, and where they begin: for a value's own, more than for all
+        more, before = self.sizes[:, None] - float(everything), np.arange(values)[:, None] * samples - own
         batch, few = max(1, _BATCH // own), max(1, _CACHE // own)
         for done in range(0, draws, batch):
             shape = (min(batch, draws - done), values, samples)
             place, chosen = rng.random(shape), rng.random(shape)
             for first in range(0, len(place), few):
                 mine = chosen[first : first + few] < kept
-                at = place[first : first + few] * np.where(mine, size, everything)
-                many = np.take(source, at.astype(np.int64) + np.where(mine, start, own))
+                at = place[first : first + few] * (mine * more + everything)
+                # sums, because choosing one of two numbers takes much longer
+                many = np.take(source, at.astype(np.int64) + mine * before + own)
                 if missing.any():
                     many[:, missing] = everything
                 yield many
