@@ -83,7 +83,8 @@ def pair_null(
                 many = rng.permuted(np.tile(labels, (min(batch, 1 + draws - done), 1)), axis=1)
                 shuffled = np.matmul(_imbalance(many, n, m), steps, out=room[: len(many)])  # (draws, pairs)
                 means[done : done + len(many), where] += shuffled
-                as_large[at, where] += np.count_nonzero(shuffled >= threshold, axis=0)
+                # twice as fast as to count what is true
+                as_large[at, where] += (shuffled >= threshold).view(np.uint8).sum(axis=0, dtype=np.uint32)
                 sums[at, where] += shuffled.sum(axis=0, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):  # a pair that is in no template
         means /= counts.astype(np.float32)
