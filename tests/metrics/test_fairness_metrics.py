@@ -24,7 +24,8 @@ from clinometer.metrics import (
     subgroup_wasserstein,
     wasserstein1,
 )
-from clinometer.metrics.fairness import PooledDistances, quantile_grid, small_labels
+from clinometer.metrics.fairness import quantile_grid, small_labels
+from clinometer.metrics.fairness_pooled import PooledDistances
 from clinometer.metrics.value_means import shuffled_scores
 
 SAMPLES = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=30)
@@ -510,10 +511,20 @@ def test_what_is_drawn_anew_is_measured_as_the_metric_itself():
     scores = rng.uniform(size=(1, 5, 9))
     scores[0, 2, 4:], scores[0, 3] = np.nan, np.nan
     template = resampling._Resampled.of(scores[0], np.arange(5))
-    ordered = np.where(np.isnan(template.ordered), np.inf, template.ordered)
-    distance, null = template._measured(ordered[None])
-    assert distance[0] == pytest.approx(individual_fairness(scores))
-    assert null[0] == pytest.approx(fairness_interval(scores, over="samples").individual.null)
+    assert template.scores[template.ranks[0]] == pytest.approx(np.sort(scores[0, 0]) - np.nanmedian(scores))
+    distance, null = template._measured(template.ranks[None])
+    assert distance[0] / template.pairs == pytest.approx(individual_fairness(scores))
+    assert null[0] * template._scale == pytest.approx(fairness_interval(scores, over="samples").individual.null)
+
+
+@pytest.mark.parametrize("groups", [[0, 1, 2, 3, 4], [0, 0, 1, 1, 0]])
+def test_scores_of_two_kinds_are_measured_by_their_shares(groups):
+    rng = np.random.default_rng(6)
+    scores = rng.choice([0.25, 0.75], size=(5, 9))
+    scores[2, 4:], scores[3] = np.nan, np.nan
+    template = resampling._Resampled.of(scores, np.array(groups))
+    for many in template._drawn(0.5, rng=rng, draws=7):
+        np.testing.assert_allclose(template._of_two_scores(many), template._measured(many), atol=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "gap", "where"), [("hump", 0.0, 0), ("steps", 0.25, 1), ("hump", 0.06, 5)])

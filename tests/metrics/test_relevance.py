@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from clinometer.metrics import distinct_words, mentions_share, semantic_similarity_share
+from clinometer.metrics import distinct_words, mentions, mentions_share, semantic_similarity_share
 
 
 def test_similarity_by_hand():
@@ -29,6 +31,31 @@ def test_vectors_without_direction_are_missing():
     assert np.isnan(semantic_similarity_share([1.0, 0.0], [[0.0, 0.0]]))
     with pytest.raises(ValueError, match="last axis"):
         semantic_similarity_share([1.0], [[1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    "tokens", [["Iran"], ["New York", "iranian"], ["c++", "ſ"], ["K"], [" "], ["Zürich", "a b"]]
+)
+def test_mentions_are_those_of_the_plain_search(tokens):
+    """Letters beyond ASCII match others than themselves: the long s, and the sign of Kelvin."""
+    texts = [
+        "IRAN.",
+        "Iranian",
+        "new\n York",
+        "New Yorkers",
+        "c++",
+        "s",
+        "S",
+        "k",
+        "\u212a",
+        "zÜrich",
+        "a  B",
+        "",
+        " ",
+    ]
+    either = "|".join(re.escape(token).replace(r"\ ", r"\s+") for token in tokens)
+    plain = [bool(re.search(rf"(?<!\w)(?:{either})(?!\w)", text, re.IGNORECASE)) for text in texts]
+    assert mentions(texts, tokens).tolist() == plain
 
 
 def test_mentions():

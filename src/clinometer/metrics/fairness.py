@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
-from clinometer.metrics.means import Floats, present_mean
-
-Integers = NDArray[np.int64]
-Labels = NDArray[np.uint8] | NDArray[np.uint16]
+from clinometer.metrics.fairness_pooled import PooledDistances
+from clinometer.metrics.means import Floats, Integers, present_mean
 
 
 def wasserstein1(x: ArrayLike, y: ArrayLike) -> float:
@@ -73,47 +71,6 @@ def quantile_grid(sizes: Integers) -> QuantileGrid:
     starts = np.concatenate([[0.0], ends[:-1]])
     middles = (starts + ends) / 2
     return QuantileGrid((middles * sizes[:, None]).astype(np.int64), ends - starts)
-
-
-class PooledDistances:
-    """W1 of each of several groups from all scores together, as a function of which group a score belongs to."""
-
-    def __init__(self, scores: Floats, sizes: Integers) -> None:
-        """Sort the scores, (n,), none missing; `sizes` says how many of them each group has."""
-        self._order = np.argsort(scores, kind="stable")
-        self._sizes = sizes
-        self._starts = np.cumsum(sizes) - sizes
-        n = len(scores)
-        gaps = np.diff(scores[self._order])
-        # up to gap number j, Σ gap and Σ gap · j/N, where j/N is the share of all scores below the gap
-        self._gaps = np.concatenate([[0.0], np.cumsum(gaps)])
-        self._weighted = np.concatenate([[0.0], np.cumsum(gaps * np.arange(1, n) / max(n, 1))])
-        self._steps = {int(size): np.arange(size + 1) for size in sizes if size}
-        self._turns = {size: steps * n // size for size, steps in self._steps.items()}
-
-    def of(self, labels: Labels) -> Floats:
-        """Return Σ_j gap_j |i_j/n − j/N| for each group, where i_j of its n scores are below gap j.
-
-        Between two neighbouring ranks of the group i is constant and j/N grows. So the sign of the difference
-        changes once, at j = iN/n, and differences of the cumulative sums give the whole stretch. `labels` has the
-        group of each score, (n,), in the order in which the scores were given. NaN for a group without scores.
-        """
-        order = np.argsort(labels[self._order], kind="stable")
-        out = np.full(len(self._sizes), np.nan)
-        for at in np.flatnonzero(self._sizes):
-            size = int(self._sizes[at])
-            edges = np.empty(size + 2, dtype=np.int64)
-            edges[0], edges[-1] = 0, len(order) - 1
-            edges[1:-1] = order[self._starts[at] : self._starts[at] + size]  # gap `rank` is the last one below
-            turns = np.clip(self._turns[size], edges[:-1], edges[1:])
-            gaps = 2 * self._gaps[turns]
-            at_edges = self._gaps[edges]
-            gaps -= at_edges[:-1]
-            gaps -= at_edges[1:]
-            weighted = self._weighted[edges]
-            rest = 2 * (weighted.sum() - self._weighted[turns].sum()) - weighted[0] - weighted[-1]
-            out[at] = max(self._steps[size] @ gaps / size + rest, 0.0)  # rounding must not make it negative
-        return out
 
 
 def small_labels(numbers: Integers) -> Any:

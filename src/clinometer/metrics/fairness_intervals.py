@@ -10,15 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from clinometer.metrics.fairness import (
-    ValueGroups,
-    as_scores,
-    counted_pairs,
-    group_values,
-    pair_matrix,
-    pairwise_wasserstein,
-    subgroup_wasserstein,
-)
+from clinometer.metrics.fairness import ValueGroups, as_scores, counted_pairs, group_values, pair_matrix
+from clinometer.metrics.fairness_closed import Pool, pair_rows
 from clinometer.metrics.means import Floats, present_mean
 
 _BLOCKS = 20
@@ -233,16 +226,6 @@ class _Parts:
     subgroups: Floats  # (2, subgroups)
 
 
-def distances_and_nulls(
-    scores: Floats, groups: ValueGroups, *, across: bool = False
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return I.F. and its null in closed form, then G.F. and its null."""
-    parts = _parts(scores, groups)
-    counted = parts.pairs[:, counted_pairs(groups, across=across)]
-    individual, group = (present_mean(part, axis=-1) for part in (counted, parts.subgroups))
-    return (float(individual[0]), float(individual[1])), (float(group[0]), float(group[1]))
-
-
 def _group_excess(part: _Parts) -> float:
     return float(present_mean(part.subgroups[0] - part.subgroups[1]))
 
@@ -268,91 +251,33 @@ def _fieller(before: float, after: float, replicates: Floats, level: float) -> R
 
 
 def _parts(scores: Floats, groups: ValueGroups) -> _Parts:
-    return _Parts(present_mean(_pair_rows(scores)), _subgroup_rows(scores, groups))
+    return _Parts(present_mean(pair_rows(scores)), Pool.of(scores).subgroup_rows(groups))
 
 
 def _left_out(scores: Floats, groups: ValueGroups, over: str) -> list[_Parts]:
     """The parts without each template, or without each block of samples; none if there is only one."""
+    templates, _, samples = scores.shape
+    pool = Pool.of(scores)  # sorted once
     if over == "templates":
-        rows = _pair_rows(scores)
+        rows = pair_rows(scores)
         return [
             _Parts(
                 present_mean(np.delete(rows, at, axis=0)),
-                _subgroup_rows(np.delete(scores, at, axis=0), groups),
+                pool.only(pool.template != at).subgroup_rows(groups),
             )
-            for at in range(len(scores) if len(scores) > 1 else 0)
+            for at in range(templates if templates > 1 else 0)
         ]
     if over != "samples":
         raise ValueError(f"found over={over!r}; give 'templates' or 'samples'")
-    samples = scores.shape[2]
     blocks = min(_BLOCKS, samples)
     block: NDArray[np.int64] = np.arange(samples) % max(blocks, 1)
-    return [_parts(scores[:, :, block != at], groups) for at in range(blocks if blocks > 1 else 0)]
-
-
-def _pair_rows(scores: Floats) -> Floats:
-    """The distances and null means of all unordered pairs in each template: (templates, 2, pairs)."""
-    first, second = np.triu_indices(scores.shape[1], 1)
-    distances = pairwise_wasserstein(scores)[:, first, second]
-    null = np.array([_pair_null(each) for each in scores])[:, first, second]
-    return np.stack([distances, np.where(np.isnan(distances), np.nan, null)], axis=1)
-
-
-def _subgroup_rows(scores: Floats, groups: ValueGroups) -> Floats:
-    """The distances and null means of all subgroups, templates pooled: (2, subgroups)."""
-    named = [groups.names[at] for at in groups.of_value]
-    return np.stack([subgroup_wasserstein(scores, named).distances, _group_null(scores, groups)])
-
-
-def _pair_null(scores: Floats) -> Floats:
-    """The mean distance of every two values under shuffled labels: (values, samples) -> (values, values)."""
-    flat = np.sort(scores[~np.isnan(scores)])
-    n = len(flat)
-    sizes = (~np.isnan(scores)).sum(axis=1)
-    if n < 2:
-        return np.full((len(sizes), len(sizes)), np.nan)
-    below = np.arange(1, n) / n
-    spread = (np.diff(flat) * np.sqrt(below * (1 - below) * n / (n - 1))).sum()
-    with np.errstate(divide="ignore", invalid="ignore"):  # ∞ · 0: a value without samples among equal scores
-        inverse = 1 / sizes
-        null: Floats = np.sqrt(2 / np.pi * (inverse[:, None] + inverse)) * spread
-    return null
-
-
-def _group_null(scores: Floats, groups: ValueGroups) -> Floats:
-    """The mean distance of each subgroup from all scores under shuffled labels: (subgroups,)."""
-    present = ~np.isnan(scores)
-    flat = scores[present]
-    order = np.argsort(flat, kind="stable")
-    template = np.broadcast_to(np.arange(len(scores))[:, None, None], scores.shape)[present][order]
-    per_value = present.sum(axis=2)
-    sizes = np.stack(  # (subgroups, templates)
-        [per_value[:, groups.of_value == at].sum(axis=1) for at in range(len(groups.names))]
-    ).astype(np.float64)
-    totals = per_value.sum(axis=1).astype(np.float64)
-    gaps = np.diff(flat[order])
-    # how much each template's scores below a gap would vary, for one sample: (templates, gaps)
-    share = np.stack([np.cumsum(template == at)[:-1] / max(total, 1) for at, total in enumerate(totals)])
-    unit = share * (1 - share) * (totals / np.maximum(totals - 1, 1))[:, None]
-    # subgroups of the same sizes have the same null: without missing samples a few rows are enough
-    kinds, kind_of = np.unique(sizes, axis=0, return_inverse=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        weight = kinds / kinds.sum(axis=1, keepdims=True)
-        variance = np.where(kinds > 0, weight**2 * (1 / kinds - 1 / totals), 0.0) @ unit
-        # a template in which a subgroup is overrepresented pulls it away from all scores
-        offset = (weight - totals / totals.sum()) @ share
-        null = (_folded(offset, np.sqrt(np.maximum(variance, 0.0))) * gaps).sum(axis=1)
-    return np.where(kinds.sum(axis=1) > 0, null, np.nan)[kind_of.ravel()]
-
-
-def _folded(mean: Floats, deviation: Floats) -> Floats:
-    """E|X| of a normal X."""
-    if not np.abs(mean).max(initial=0) > 1e-12:
-        folded: Floats = np.sqrt(2 / np.pi) * deviation
-        return folded
-    z = np.divide(mean, deviation, out=np.zeros_like(mean), where=deviation > 0)
-    folded = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + mean * (1 - 2 * stats.norm.cdf(-z))
-    return np.where(deviation > 0, folded, np.abs(mean))
+    return [
+        _Parts(
+            present_mean(pair_rows(scores[:, :, block != at])),
+            pool.only(block[pool.sample] != at).subgroup_rows(groups),
+        )
+        for at in range(blocks if blocks > 1 else 0)
+    ]
 
 
 def _jackknife(

@@ -6,12 +6,14 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from clinometer.metrics.fairness import Integers, ValueGroups, as_scores, group_values, quantile_grid
-from clinometer.metrics.fairness_intervals import ExcessInterval, distances_and_nulls
-from clinometer.metrics.means import Floats
+from clinometer.metrics.fairness import ValueGroups, as_scores, group_values, quantile_grid
+from clinometer.metrics.fairness_closed import group_and_null, individual_and_null
+from clinometer.metrics.fairness_intervals import ExcessInterval
+from clinometer.metrics.fairness_pooled import Ranks
+from clinometer.metrics.means import Floats, Integers
 
 _BATCH = 4_000_000  # numbers drawn at a time
 _CACHE = 50_000  # of these, measured at a time: what a processor's cache holds
@@ -59,7 +61,7 @@ def individual_interval(
     """
     array = as_scores(scores)
     groups = group_values(array.shape[1], subgroups)
-    estimate, null = distances_and_nulls(array, groups, across=across)[0]
+    estimate, null = individual_and_null(array, groups, across=across)
     error = raw_error = float("nan")
     if array.shape[2] > 1 and not np.isnan(estimate):  # of one sample each nothing can be drawn
         of_value = groups.of_value if across else np.arange(array.shape[1])
@@ -79,9 +81,9 @@ def individual_interval(
 def _kept(scores: Floats, groups: ValueGroups) -> Floats:
     """The share of each template's differences that is beyond chance: (templates,)."""
     alone = group_values(scores.shape[1], None)
-    kept = np.array([_beyond(*distances_and_nulls(scores[[at]], alone)[0]) for at in range(len(scores))])
+    kept = np.array([_beyond(*individual_and_null(scores[[at]], alone)) for at in range(len(scores))])
     for each in (alone, groups) if len(groups.names) < len(alone.names) else (alone,):
-        kept = np.maximum(kept, _beyond(*distances_and_nulls(scores, each)[1]))
+        kept = np.maximum(kept, _beyond(*group_and_null(scores, each)))
     return kept
 
 
@@ -105,76 +107,120 @@ def _replicates(
 
 @dataclass(frozen=True, slots=True)
 class _Resampled:
-    """A template whose values have samples."""
+    """A template whose values have samples, by the ranks of its scores: short whole numbers sort faster."""
 
-    ordered: Floats  # (values with samples, samples), ascending, NaN last
+    scores: Floats  # (scores,), ascending, of all values together, minus the middle one
+    ranks: Ranks  # (values with samples, samples), ascending: of each among them; one more than the last: missing
     sizes: Integers  # (values with samples,)
     groups: Integers  # (values with samples,): pairs within a group do not count
 
     @classmethod
     def of(cls, scores: Floats, of_value: Integers) -> _Resampled:
         sizes = (~np.isnan(scores)).sum(axis=1)
-        return cls(np.sort(scores[sizes > 0], axis=1), sizes[sizes > 0], of_value[sizes > 0])
+        ordered = np.sort(scores[sizes > 0], axis=1)  # NaN goes last
+        known = ~np.isnan(ordered)
+        flat = ordered[known]
+        order = np.argsort(flat, kind="stable")
+        ranks = np.full(ordered.shape, len(flat), dtype=np.uint16 if len(flat) < 2**16 - 1 else np.uint32)
+        place = np.empty(len(flat), dtype=ranks.dtype)
+        place[order] = np.arange(len(flat))
+        ranks[known] = place
+        middle = flat[order[len(flat) // 2]] if len(flat) else 0.0  # so that equal scores are exactly 0 apart
+        return cls(flat[order] - middle, ranks, sizes[sizes > 0], of_value[sizes > 0])
 
     @property
     def pairs(self) -> int:
+        return int(self._counted.sum())
+
+    @property
+    def _counted(self) -> NDArray[np.bool_]:
         first, second = np.triu_indices(len(self.groups), 1)
-        return int((self.groups[first] != self.groups[second]).sum())
+        counted: NDArray[np.bool_] = self.groups[first] != self.groups[second]
+        return counted
 
     def draw(self, kept: float, *, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
         """I.F. and its null for each draw: (draws,) each; 0 where there is no pair."""
         if not self.pairs:
             return np.zeros(draws), np.zeros(draws)
-        parts = [self._measured(many) for many in self._drawn(kept, rng=rng, draws=draws)]
-        first, second = zip(*parts, strict=True)
-        return np.concatenate(first), np.concatenate(second)
+        steps = self.scores[0] < self.scores[-1] and bool(np.isin(self.scores, self.scores[[0, -1]]).all())
+        measured = self._of_two_scores if steps else self._measured
+        parts = [measured(many) for many in self._drawn(kept, rng=rng, draws=draws)]
+        distances, nulls = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return distances / self.pairs, self._scale * nulls
 
-    def _drawn(self, kept: float, *, rng: np.random.Generator, draws: int) -> Iterator[Floats]:
-        """Sets of samples, ascending, ∞ where there is none: (some draws, values, samples)."""
-        missing = np.isnan(self.ordered)
-        source = np.concatenate([self.ordered.ravel(), self.ordered[~missing]])  # a value's own, then all
-        own = self.ordered.size
-        values, samples = self.ordered.shape
-        size, start = self.sizes[:, None], np.arange(values)[:, None] * samples
+    @property
+    def _scale(self) -> float:
+        """√(2/π (1/n + 1/m)), mean over the pairs that count."""
+        first, second = np.triu_indices(len(self.groups), 1)
+        inverse = 1 / self.sizes
+        return float(np.sqrt(2 / np.pi * (inverse[first] + inverse[second]))[self._counted].mean())
+
+    def _drawn(self, kept: float, *, rng: np.random.Generator, draws: int) -> Iterator[Ranks]:
+        """Sets of samples, in any order: (some draws, values, samples)."""
+        missing = self.ranks == len(self.scores)
+        source = np.concatenate([self.ranks.ravel(), self.ranks[~missing]])  # a value's own, then all
+        own, everything = self.ranks.size, len(self.scores)
+        values, samples = self.ranks.shape
+        # how many scores one is drawn from, and where they begin: for a value's own, more than for all
+        more, before = self.sizes[:, None] - float(everything), np.arange(values)[:, None] * samples - own
         batch, few = max(1, _BATCH // own), max(1, _CACHE // own)
         for done in range(0, draws, batch):
             shape = (min(batch, draws - done), values, samples)
             place, chosen = rng.random(shape), rng.random(shape)
             for first in range(0, len(place), few):
-                at = place[first : first + few]
-                mine = np.floor(at * size)
-                mine += start
-                pooled = np.floor(at * (len(source) - own))
-                pooled += own
-                many = np.take(source, np.where(chosen[first : first + few] < kept, mine, pooled).astype(np.int64))
+                mine = chosen[first : first + few] < kept
+                at = place[first : first + few] * (mine * more + everything)
+                # sums, because choosing one of two numbers takes much longer
+                many = np.take(source, at.astype(np.int64) + mine * before + own)
                 if missing.any():
-                    many[:, missing] = np.inf
-                many.sort(axis=2)
+                    many[:, missing] = everything
                 yield many
 
-    def _measured(self, many: Floats) -> tuple[Floats, Floats]:
+    def _measured(self, many: Ranks) -> tuple[Floats, Floats]:
+        """Σ W1 over the pairs that count, and Σ gap √(p (1 − p) N/(N − 1)): (draws,) each."""
+        ordered = np.sort(many, axis=2)
         grid = quantile_grid(self.sizes)
-        full = bool((self.sizes == many.shape[2]).all())  # each step is a sample
-        quantiles = many if full else np.take_along_axis(many, grid.places[None], axis=2)
-        distances = _over_pairs(quantiles, grid.widths)
-        for group in np.unique(self.groups) if len(np.unique(self.groups)) < len(self.groups) else ():
-            distances -= _over_pairs(quantiles[:, self.groups == group], grid.widths)
-        n = int(self.sizes.sum())
-        below = np.arange(1, n) / n
-        spread = np.diff(np.sort(many.reshape(len(many), -1), axis=1)[:, :n], axis=1)
-        inverse = 1 / self.sizes
-        first, second = np.triu_indices(len(self.groups), 1)
-        counted = self.groups[first] != self.groups[second]
-        scale = np.sqrt(2 / np.pi * (inverse[first] + inverse[second]))[counted].mean()
-        return distances / self.pairs, scale * (spread @ np.sqrt(below * (1 - below) * n / (n - 1)))
+        if (self.sizes < many.shape[2]).any():  # else each step is a sample
+            ordered = np.take_along_axis(ordered, grid.places[None], axis=2)
+        steps = np.ascontiguousarray(ordered.transpose(0, 2, 1))
+        distances = self._over_pairs(steps, grid.widths)
+        for members in self._within:
+            distances -= self._over_pairs(steps[:, :, members], grid.widths)
+        n = len(self.scores)
+        below = np.arange(n + 1) / n
+        # Σ_k (x_(k+1) − x_(k)) r_k is Σ_k x_(k) (r_(k−1) − r_k)
+        weights = -np.diff(np.sqrt(below * (1 - below) * n / (n - 1)))
+        together = np.sort(many.reshape(len(many), -1), axis=1)[:, :n]
+        return distances, np.einsum("ds,s->d", np.take(self.scores, together), weights)
+
+    def _over_pairs(self, steps: Ranks, widths: Floats) -> Floats:
+        """Σ W1 over all pairs: (draws, steps, values) -> (draws,).
+
+        Σ |x_i − x_j| is Σ (2k − V + 1) x_(k) of the sorted values, which saves the pairs.
+        """
+        values = np.take(self.scores, np.sort(steps, axis=2)).reshape(len(steps), -1)
+        total: Floats = np.einsum("ds,s->d", values, np.outer(widths, _ranked(steps.shape[2])).ravel())
+        return total
+
+    def _of_two_scores(self, many: Ranks) -> tuple[Floats, Floats]:
+        """The same for scores that are one of two: then the shares of the larger one say everything."""
+        lower = int(np.searchsorted(self.scores, self.scores[-1]))  # scores that are the smaller one
+        n, missing = len(self.scores), many.shape[2] - self.sizes
+        larger = (many >= lower).view(np.uint8).sum(axis=2, dtype=np.uint32) - missing
+        shares = larger / self.sizes
+        distances = np.sort(shares, axis=1) @ _ranked(len(self.sizes))
+        for members in self._within:
+            distances -= np.sort(shares[:, members], axis=1) @ _ranked(int(members.sum()))
+        below = 1 - larger.sum(axis=1) / n
+        gap = self.scores[-1] - self.scores[0]
+        return gap * distances, gap * np.sqrt(below * (1 - below) * n / (n - 1))
+
+    @property
+    def _within(self) -> list[NDArray[np.bool_]]:
+        """Which values each group of several has."""
+        names, counts = np.unique(self.groups, return_counts=True)
+        return [self.groups == name for name in names[counts > 1]]
 
 
-def _over_pairs(quantiles: Floats, widths: Floats) -> Floats:
-    """Σ W1 over all pairs: (draws, values, steps) -> (draws,).
-
-    Σ |x_i − x_j| is Σ (2k − V + 1) x_(k) of the sorted values, which saves the pairs.
-    """
-    values = quantiles.shape[1]
-    weights = 2 * np.arange(values) - (values - 1)
-    total: Floats = np.sort(quantiles, axis=1).reshape(len(quantiles), -1) @ np.outer(weights, widths).ravel()
-    return total
+def _ranked(values: int) -> Floats:
+    return np.arange(1.0 - values, values, 2.0)

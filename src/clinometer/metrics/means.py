@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 def present_mean(values: Floats, *, axis: int | tuple[int, ...] | None = 0) -> Floats:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -135,14 +133,15 @@ class ModelAnswers:
     passages: PassageScores | None = None  # None where perplexity was not asked
     outputs: Floats | None = None  # (prefixes, compared samples, dimensions) of neutralised texts; None: not asked
 
-    def word_counts(self, asked: AskedAttribute) -> dict[str, Counter[str]]:
-        """Count the words in the texts about each value of an attribute."""
+    def word_counts(self, asked: AskedAttribute, values: Collection[str]) -> dict[str, dict[str, int]]:
+        """Count the words in the texts about some values of an attribute."""
         number, texts = _written(self.texts, asked)
         counts = {}
         for at, value in enumerate(asked.values):
-            mine = texts.filter(number % len(asked.values) == at)
-            words = mine.str.to_lowercase().str.extract_all(_WORD)
-            counts[value] = Counter(chain.from_iterable(words.to_list()))
+            if value in values:
+                mine = texts.filter(number % len(asked.values) == at).str.to_lowercase()
+                words = mine.str.extract_all(_WORD).explode().drop_nulls().value_counts(name="times")
+                counts[value] = dict(words.iter_rows())
         return counts
 
     def rated(self, ratings: Ratings) -> RatedSentences:

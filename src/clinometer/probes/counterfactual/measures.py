@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -125,36 +126,35 @@ class AttributeMeasures:
 
 def measure(answers: ModelAnswers, *, single_pairs: bool = True) -> tuple[AttributeMeasures, ...]:
     """Measure every attribute of one model with every scorer."""
-    return measure_all([answers], single_pairs=[single_pairs])[0]
+    (measured,) = measure_all([answers], single_pairs=[single_pairs])
+    return measured
 
 
 def measure_all(
     answers: Sequence[ModelAnswers], *, single_pairs: Sequence[bool]
-) -> list[tuple[AttributeMeasures, ...]]:
-    """Measure every attribute of every model with every scorer, on all cores.
+) -> Iterator[tuple[AttributeMeasures, ...]]:
+    """Measure every attribute of every model with every scorer, on all cores; yield them model by model.
 
     Models without `single_pairs` get no more shuffles than `draws`: of checkpoints it is the change that matters.
+    The next models are measured while one is told.
     """
     tasks = [
-        _Task(at, each, asked, number, single_pairs[at])
-        for at, each in enumerate(answers)
+        _Task(each, asked, number, of_pairs)
+        for each, of_pairs in zip(answers, single_pairs, strict=True)
         for asked in each.attributes
         for number in range(len(each.scores))
     ]
     nulls = _nulls(tasks)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
-        measured = list(pool.map(_measure, tasks, nulls))
-    return [
-        tuple(one for task, one in zip(tasks, measured, strict=True) if task.model == at)
-        for at in range(len(answers))
-    ]
+        measured = pool.map(_measure, tasks, nulls)
+        for each in answers:
+            yield tuple(islice(measured, len(each.attributes) * len(each.scores)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
     """One attribute of one model, as one scorer sees it."""
 
-    model: int
     answers: ModelAnswers
     asked: AskedAttribute
     number: int  # of the scorer

@@ -118,8 +118,8 @@ class Counterfactual:
         checkpoints = checkpoints_of(models)
         tuned_ones = {checkpoint.model for checkpoint in checkpoints}
         measured = measure_all(answers, single_pairs=[at not in tuned_ones for at in range(len(answers))])
-        for at, each in enumerate(answers):
-            found.add_texts(each, measured[at], is_checkpoint=at in tuned_ones)
+        for at, (each, of_model) in enumerate(zip(answers, measured, strict=True)):
+            found.add_texts(each, of_model, is_checkpoint=at in tuned_ones)
         for plan, way in asked:
             if "sample" not in plan.model.capabilities:
                 found.add_refusals(plan, records, way)

@@ -374,12 +374,13 @@ def perplexity_rows(answers: ModelAnswers) -> Iterator[Finding]:
 def word_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> Iterator[Finding]:
     """Yield the words that are much more frequent for one value than for the other, for the pairs most apart."""
     for asked in answers.attributes:
-        counts = answers.word_counts(asked)
         # the pairs with the largest excess, mean over scorers
         excess = np.mean([each.pairs.pairs.excess for each in measured if each.asked == asked], axis=0)
         pairs = list(combinations(asked.values, 2))
         order = np.argsort(-excess[np.triu_indices(len(excess), 1)], kind="stable")[:FURTHEST_PAIRS]
-        for pair in (pairs[at] for at in order):
+        shown = [pairs[at] for at in order]
+        counts = answers.word_counts(asked, {value for pair in shown for value in pair})
+        for pair in shown:
             for value, other in (pair, pair[::-1]):
                 for rank, found in enumerate(distinct_words(counts[value], counts[other], n=WORDS), start=1):
                     labels: dict[str, Label] = {

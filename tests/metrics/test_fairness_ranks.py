@@ -1,0 +1,92 @@
+"""What shuffled labels alone decide, by hand and against loops: weights of I.F., sums of cells, two groups."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from clinometer.metrics.fairness import group_values
+from clinometer.metrics.fairness_pooled import PooledDistances
+from clinometer.metrics.fairness_ranks import Cells, CountedPairs, label_shuffles
+
+
+def test_weights_by_hand():
+    """Three values with two samples each, at places 0 3 | 1 2 | 4 5 of the sorted scores.
+
+    The lower samples lie at 0 < 1 < 4 and weigh −2, 0, 2; the upper ones at 2 < 3 < 5 as well; each step is half.
+    """
+    pairs = CountedPairs(group_values(3, None), across=False)
+    found = pairs.weights(np.array([[0, 3, 1, 2, 4, 5]]), np.array([2, 2, 2]))
+    assert found.tolist() == [[-1, 0, -1, 0, 1, 1]]
+    # with the first two in one subgroup their own pair is taken off: −1, 1 at 0 < 1 and at 2 < 3
+    across = CountedPairs(group_values(3, ["x", "x", "y"]), across=True)
+    assert across.weights(np.array([[0, 3, 1, 2, 4, 5]]), np.array([2, 2, 2])).tolist() == [
+        [-0.5, -0.5, -0.5, -0.5, 1, 1]
+    ]
+    assert (pairs.number(np.ones(3, bool)), across.number(np.ones(3, bool))) == (3, 2)
+
+
+@pytest.mark.parametrize("sizes", [[[4, 4, 4], [4, 4, 4]], [[4, 2, 5], [0, 3, 1]], [[7, 0, 0], [2, 2, 0]]])
+@pytest.mark.parametrize("across", [False, True])
+def test_weighted_scores_are_the_distances_of_every_pair(sizes, across):
+    """I.F. of each shuffle and template, against scipy in a loop; places are those of whole templates."""
+    rng = np.random.default_rng(2)
+    cells = Cells(np.array(sizes))
+    groups = group_values(3, ["x", "y", "x"])
+    scores = [np.sort(np.round(rng.random(int(total)), 1)) for total in cells.sizes.sum(axis=1)]
+    everything = np.concatenate(scores)
+    for shuffles in label_shuffles(cells, CountedPairs(groups, across=across), rng=rng, draws=5):
+        for places, weights in zip(shuffles.places, shuffles.weights, strict=True):
+            assert sorted(places) == list(range(len(everything)))
+            dealt = np.split(everything[places], np.cumsum(cells.sizes)[:-1])
+            for template, of in enumerate(cells.templates):
+                mine = dealt[3 * template : 3 * template + 3]
+                counted = [
+                    stats.wasserstein_distance(mine[one], mine[other])
+                    for one, other in itertools.combinations(range(3), 2)
+                    if len(mine[one]) and len(mine[other])
+                    if not across or groups.of_value[one] != groups.of_value[other]
+                ]
+                expected = np.mean(counted) if counted else 0.0
+                assert weights[of] @ everything[of] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [[[3, 3], [3, 3]], [[3, 0], [1, 4]]])
+def test_sums_of_cells(sizes):
+    cells = Cells(np.array(sizes))
+    samples = np.arange(2.0 * cells.sizes.sum()).reshape(2, -1)
+    each = [np.split(row, np.cumsum(cells.sizes)[:-1]) for row in samples]
+    np.testing.assert_array_equal(
+        cells.sums(samples).reshape(2, -1), [[part.sum() for part in row] for row in each]
+    )
+    np.testing.assert_array_equal(
+        cells.squares(samples).reshape(2, -1), [[(part**2).sum() for part in row] for row in each]
+    )
+    np.testing.assert_array_equal(
+        cells.sums(samples > 4).reshape(2, -1), [[(part > 4).sum() for part in row] for row in each]
+    )
+
+
+def test_of_two_groups_one_tells_the_other():
+    rng = np.random.default_rng(0)
+    scores = rng.random(50)
+    pool = PooledDistances(scores, np.array([20, 30]))
+    found = pool.of_two(np.sort(pool.ranks[:20])[None])[0]
+    np.testing.assert_allclose(found, pool.of((np.arange(50) >= 20).astype(np.uint8)))
+    expected = [stats.wasserstein_distance(part, scores) for part in (scores[:20], scores[20:])]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_the_distance_of_large_groups_keeps_its_digits():
+    """Sums over 20,000 scores would lose the last five of them."""
+    scores = np.random.default_rng(1).beta(2, 2, size=20_001)
+    labels = (np.arange(20_001) % 3 == 0).astype(np.uint8)
+    found = PooledDistances(scores, np.bincount(labels)).of(labels)
+    ordered = np.sort(scores).astype(np.longdouble)
+    for group in range(2):
+        below = np.cumsum(labels[np.argsort(scores)] == group).astype(np.longdouble)[:-1] / (labels == group).sum()
+        expected = (np.abs(below - np.arange(1, 20_001) / np.longdouble(20_001)) * np.diff(ordered)).sum()
+        assert found[group] == pytest.approx(float(expected), rel=1e-13)
