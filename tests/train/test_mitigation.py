@@ -30,7 +30,7 @@ from clinometer.train import (
     train_causal,
     variants,
 )
-from clinometer.train import material as pairs_module
+from clinometer.train import pairs as pairs_module
 from clinometer.train.checkpoints import WorkFolder
 from clinometer.workflows import CheckpointAudit
 from tests.train.mitigation_samples import (

@@ -59,7 +59,14 @@ from clinometer.data.stigma_data import (
     read_prompts,
     read_published_conditions,
 )
-from clinometer.data.substitution import Mention, counterfactual, find_values, mention_finder
+from clinometer.data.substitution import (
+    Mention,
+    Substitution,
+    counterfactual,
+    find_values,
+    mention_finder,
+    substitution,
+)
 from clinometer.data.wording import split_sentences
 
 __all__ = [
@@ -90,6 +97,7 @@ __all__ = [
     "SensitiveSentences",
     "Sentences",
     "SocialPrompt",
+    "Substitution",
     "Templates",
     "Value",
     "Verbalizer",
@@ -132,5 +140,6 @@ __all__ = [
     "read_verbalizer",
     "sensitive_sentences",
     "split_sentences",
+    "substitution",
     "template_finder",
 ]
