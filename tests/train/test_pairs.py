@@ -295,6 +295,24 @@ def _articles(sentence):
     return 1 if sentence.text[: sentence.start].rstrip().split(" ")[-1:] in (["a"], ["A"], ["an"]) else 0
 
 
+@pytest.mark.parametrize("hidden", [1.0, 0.5])
+def test_how_many_of_the_asked_tokens_are_hidden(hidden, base_of, job):
+    base = base_of("bert")
+    sentences = sensitive_sentences(TEXTS, job).sentences
+    pairs = pairs_from(base, sentences, job, batch=2, window=64, masked_share=0.4, hidden=hidden)
+    asked = [
+        (token, label)
+        for place in range(200)
+        for token, label in zip(
+            *(getattr(pairs.row_at(place)["pair"], name) for name in ("ids", "labels")), strict=True
+        )
+        if label != IGNORED
+    ]
+    mask = base.tokenizer.mask_token_id
+    assert np.mean([token == mask for token, _ in asked]) == pytest.approx(hidden, abs=0.04 if hidden < 1 else 0)
+    assert np.mean([token == label for token, label in asked]) == pytest.approx((1 - hidden) / 2, abs=0.03)
+
+
 def test_words_behind_a_second_mention_are_masked_in_both(base_of, job):
     """The two texts have different lengths there: the same word, not the same place."""
     base = base_of("bert")

@@ -37,7 +37,9 @@ def mitigate(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="embedding, sentiment, swapped; one or several.", show_default="embedding", metavar="METHOD…"
+            help="embedding, sentiment, swapped, counterexamples; one or several.",
+            show_default="embedding",
+            metavar="METHOD…",
         ),
     ] = None,
     strength: Annotated[
@@ -65,6 +67,12 @@ def mitigate(
             help="Tokens of a sentence or window, at most.", show_default="128 of a sentence, 512 of a window"
         ),
     ] = 0,
+    hidden: Annotated[
+        float,
+        typer.Option(
+            help="Masked models: the share of the asked tokens that become [MASK]; others stay or change."
+        ),
+    ] = 0.8,
     lora: Annotated[int, typer.Option(help="Train low-rank matrices of this rank; 0: the weights.")] = 0,
     dtype: arguments.DtypeOption = "auto",
     held_out: Annotated[int, typer.Option(help="Documents kept apart to measure perplexity on.")] = 100,
@@ -130,6 +138,7 @@ def mitigate(
             accumulate=accumulate,
             learning_rate=learning_rate,
             window=window,
+            hidden=hidden,
             lora=lora,
             dtype=dtype,
             seed=seed,
@@ -157,9 +166,14 @@ def mitigate(
 def _print(tuned: Tuned, checkpoint: Checkpoint) -> None:
     figures, tuning = checkpoint.figures, checkpoint.tuning
     show(checkpoint.folder)
+    distance = (
+        f", distance to the counterfactual {_first_to_last(figures, 'fairness')}"
+        if "fairness_of_first_tenth" in figures
+        else ""
+    )
     show(
-        f"  {figures['steps']:,} steps; language-model loss {_first_to_last(figures, 'language')}, distance to the"
-        f" counterfactual {_first_to_last(figures, 'fairness')} (first tenth to last)"
+        f"  {figures['steps']:,} steps; language-model loss {_first_to_last(figures, 'language')}{distance} (first"
+        " tenth to last)"
     )
     if "projection" in figures:
         projection = figures["projection"]

@@ -11,7 +11,7 @@ from clinometer.models.local.text import Tokens
 from clinometer.train.base import BaseModel
 from clinometer.train.material import Material
 from clinometer.train.pairs import Pairs
-from clinometer.train.settings import MitigationMethod, MitigationSettings
+from clinometer.train.settings import WITH_STRENGTH, MitigationMethod, MitigationSettings
 from clinometer.train.units import (
     Unit,
     Units,
@@ -19,6 +19,7 @@ from clinometer.train.units import (
     ordinary_windows,
     sensitive_windows,
     sentence_units,
+    statement_units,
 )
 
 
@@ -42,7 +43,7 @@ class CheckedPairs:
 
     def of(self, base: BaseModel, settings: MitigationSettings) -> Checked:
         """Return the rows; DataError where a template of the evaluation appears in what would be trained on."""
-        method: MitigationMethod = "swapped" if settings.method == "swapped" else "control"
+        method: MitigationMethod = "control" if settings.method in WITH_STRENGTH else settings.method
         key = (base.kind, base.info.tokenizer, replace(settings, method=method, strength=0.0))
         if key not in self._made:
             units, left_out = self._chosen(base, settings)
@@ -56,6 +57,8 @@ class CheckedPairs:
 
     def _chosen(self, base: BaseModel, settings: MitigationSettings) -> tuple[tuple[Unit, ...], dict[str, int]]:
         found = self._material.found
+        if settings.method == "counterexamples":
+            return statement_units(), {}
         if settings.unit == "sentence":
             return sentence_units(found.sentences), {
                 "left_out_with_a_template": sum(found.with_template.values()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from clinometer.data import load_statements
 from clinometer.engine.progress import Progress, Silent
 from clinometer.errors import InputError, ModelError, nearest
+from clinometer.probes.kit.before_after import SHARED_SETTINGS
 from clinometer.probes.kit.numbers import signed
 from clinometer.train.base import BaseModel, KeptBase, add_adapter, merge_adapter
 from clinometer.train.checked import Checked, CheckedPairs
@@ -43,6 +46,7 @@ from clinometer.types import ModelKind
 
 _PROJECTION = "sentiment-projection.safetensors"
 _USUAL_STRENGTH = 10.0
+_OCCUPATION = "occupation"  # the attribute that counterexamples are known for
 _LIMITS = (
     "Measured, not cured: what this model writes about the attribute was drawn together on one corpus and for the"
     " values listed in the attribute. Other words, other attributes and other prompts may lean as before. Audit it"
@@ -175,7 +179,7 @@ def mitigate(
     join_processes()
     kept = model if isinstance(model, KeptBase) else KeptBase(model)
     base = kept.copy(device=device, dtype=settings.dtype, kinds=("causal", "masked"))
-    _check_method(base, settings, projection)
+    _check_method(base, settings, projection, attribute=material.attribute.name)
     described: dict[str, str | int | float | bool] = {
         "base": base.info.weights,
         "attribute": material.attribute.name,
@@ -187,6 +191,9 @@ def mitigate(
     }
     if settings.unit != "sentence" or settings.ordinary:  # which read more than the sentences with a value
         described["documents"] = material.split.training.digest
+    if settings.method == "counterexamples":
+        texts = "\0".join(each.text for each in load_statements())
+        described["statements"] = hashlib.sha256(texts.encode()).hexdigest()
     if there := finished(place, described):
         return there
     rows = settings.steps * settings.batch
@@ -250,6 +257,7 @@ def mitigate(
                 "data": material.corpus,
                 **_strength(settings),
                 "seed": str(settings.seed),
+                **_unusual(settings),
                 "changed": str(changed),
                 "weights": str(weights),
                 **_quality(filling),
@@ -257,7 +265,7 @@ def mitigate(
             settings=described,
             figures={
                 **_figures(material, trained_on, settings),
-                **_term_figures(history, compared=1 - settings.ordinary_rows / settings.batch),
+                **_term_figures(history, settings),
                 "weights_changed": changed,
                 "weights": weights,
                 **({"projection": dict(projection.figures)} if projection else {}),
@@ -267,18 +275,25 @@ def mitigate(
         )
 
 
-def check_methods(methods: Sequence[str], *, kind: ModelKind, model: str) -> None:
-    """Refuse a method that a model of this kind cannot be trained with; costs nothing."""
+def check_methods(methods: Sequence[str], *, kind: ModelKind, model: str, attribute: str) -> None:
+    """Refuse a method that does not fit a model of this kind, or this attribute; costs nothing."""
     if kind == "masked" and "sentiment" in methods:
         raise InputError(
             f"the method sentiment is for causal models, and {model!r} is a masked one; give --method embedding"
         )
+    if "counterexamples" in methods and attribute != _OCCUPATION:
+        raise InputError(
+            f"the counterexamples are about occupations, and the attribute is '{attribute}'; give --attribute"
+            f" {_OCCUPATION}, or --method swapped"
+        )
 
 
-def _check_method(base: BaseModel, settings: MitigationSettings, projection: SentimentProjection | None) -> None:
+def _check_method(
+    base: BaseModel, settings: MitigationSettings, projection: SentimentProjection | None, *, attribute: str
+) -> None:
     """Refuse what cannot be trained, before anything long begins."""
     layers_of(base.model)
-    check_methods([settings.method], kind=base.kind, model=base.name)
+    check_methods([settings.method], kind=base.kind, model=base.name, attribute=attribute)
     if settings.method == "sentiment":
         if projection is None:
             raise InputError("the method sentiment needs a projection; make one with fit_projection()")
@@ -295,6 +310,8 @@ def _title(base: BaseModel, material: Material, settings: MitigationSettings) ->
         )
     if settings.method == "swapped":
         return f"{base.name}, {material.attribute.name} mitigated by training on text with values swapped"
+    if settings.method == "counterexamples":
+        return f"{base.name}, {material.attribute.name} mitigated by training on counterexamples"
     return (
         f"{base.name}, {material.attribute.name} mitigated by {settings.method} regularisation,"
         f" λ = {settings.strength:g}"
@@ -307,13 +324,21 @@ def _strength(settings: MitigationSettings) -> dict[str, str]:
     return {"amount": f"{settings.strength:g}"} if has_one else {}
 
 
+def _unusual(settings: MitigationSettings) -> dict[str, str]:
+    """Return what a training was done with and is not usual, so that audits take no two ways for repetitions."""
+    usual = MitigationSettings()
+    chosen = {name: getattr(settings, name) for name in SHARED_SETTINGS}
+    return {name: str(value) for name, value in chosen.items() if value != getattr(usual, name)}
+
+
 def _figures(material: Material, trained_on: Checked, settings: MitigationSettings) -> dict[str, Any]:
     ordinary = settings.steps * settings.ordinary_rows
+    read = "statement" if settings.method == "counterexamples" else settings.unit
     return {
         "documents": material.found.documents,
         "documents_held_out": len(material.split.held_out),
-        f"{settings.unit}s": len(trained_on.pairs),
-        f"{settings.unit}s_read": settings.steps * settings.batch - ordinary,
+        f"{read}s": len(trained_on.pairs),
+        f"{read}s_read": settings.steps * settings.batch - ordinary,
         **({"ordinary": trained_on.pairs.ordinary, "ordinary_read": ordinary} if ordinary else {}),
         **trained_on.left_out,
     }
@@ -342,15 +367,16 @@ def _in_words(filling: Mapping[str, Mapping[str, float]]) -> str:
     )
 
 
-def _term_figures(history: History, *, compared: float) -> dict[str, float]:
-    """Return the terms of the loss at both ends of the training; of the fairness loss, by row that has one."""
-    terms = np.array(history.terms) / [1, 1, compared]
+def _term_figures(history: History, settings: MitigationSettings) -> dict[str, float]:
+    """Return the terms of the loss at both ends of the training; of the fairness loss, by text that has one."""
+    terms = np.array(history.terms) / [1, 1, 1 - settings.ordinary_rows / settings.batch]
     tenth = max(1, len(terms) // 10)
+    known = TERMS if settings.method != "counterexamples" else TERMS[:2]  # which compares nothing
     return {
         "steps": len(terms),
         **{
             f"{name}_of_{part}_tenth": float(some[:, index].mean())
-            for index, name in enumerate(TERMS)
+            for index, name in enumerate(known)
             for part, some in (("first", terms[:tenth]), ("last", terms[-tenth:]))
         },
     }

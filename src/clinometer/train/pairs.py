@@ -30,7 +30,6 @@ from clinometer.train.units import Unit
 
 _BLOCK = 2048  # sentences tokenised together: a tokenizer is far faster with many texts than with one
 _IN_WINDOW = 8  # a window is about as long as so many sentences
-_MASKED, _RANDOM = 0.8, 0.1  # of the tokens asked for, as in BERT's training; the rest stay as they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +54,7 @@ class Reading:
     text: str
     other: str = ""
     compared: tuple[Replaced, ...] = ()
+    asked: tuple[tuple[int, int], ...] = ()  # the words that a masked model is asked for; none: words at random
 
 
 @final
@@ -96,11 +96,8 @@ class Pairs:
         }
         frame = len(self._tokens.start) + len(self._tokens.end)
         self._size = min(settings.tokens, base.info.window or settings.tokens) - frame
-        self._masks = (
-            _Masks(base, special=self._tokens.special, share=settings.masked_share, seed=settings.seed)
-            if base.kind == "masked"
-            else None
-        )
+        masked = base.kind == "masked"
+        self._masks = _Masks(base, settings, special=self._tokens.special) if masked else None
         self._rows = _BLOCK if settings.unit == "sentence" else max(1, _BLOCK // _IN_WINDOW)
         self._block = functools.lru_cache(maxsize=2)(self._pairs_of)
 
@@ -138,7 +135,7 @@ class Pairs:
         """Return the unit at a place of the training with its counterfactual, as far as that is read."""
         unit = self.unit_at(place)
         if not unit.values:
-            return Reading(text=unit.text)
+            return Reading(text=unit.text, asked=unit.asked)
         found = substitution(unit.text, self._attribute, self.other_values(place, unit.values))
         compared = tuple(each for each in found.replaced if unit.only in (None, each.start))
         if not compared:  # another spelling of the value reaches into its first mention
@@ -168,6 +165,8 @@ class Pairs:
             yield from (reading.text[: each.end], reading.other[: each.other_end])
             if self._masks is not None:
                 yield reading.text[: each.start].rstrip()
+        for start, end in reading.asked:
+            yield from (reading.text[:start].rstrip(), reading.text[:end])
 
     def _framed(self, reading: Reading, place: int, encoded: Iterator[list[int]]) -> Pair:
         """Put the tokens together; a text that is too long is cut, if need be at its beginning.
@@ -213,7 +212,15 @@ class Pairs:
             other_at=tuple(len(before) + at for _, at, _ in ends),
             other_labels=other_labels if ends and self._settings.method == "swapped" else [],
         )
-        return pair if self._masks is None else self._masks.masked(pair, place=place, own=[n for *_, n in ends])
+        asked = [
+            len(before) + index
+            for _ in reading.asked
+            for index in range(len(next(encoded)), len(next(encoded)))
+            if index < self._size
+        ]
+        if self._masks is None:
+            return pair
+        return self._masks.masked(pair, place=place, own=[count for *_, count in ends], asked=asked)
 
     def _asked(self, ids: list[int]) -> tuple[list[int], list[int]]:
         """Return tokens in their frame, and their labels: not of the frame, nor of a token with nothing before."""
@@ -246,13 +253,17 @@ class _Stream:
 class _Masks:
     """Which tokens a masked model is asked for: never a sensitive one, whose vector is compared."""
 
-    def __init__(self, base: BaseModel, *, special: frozenset[int], share: float, seed: int) -> None:
+    def __init__(self, base: BaseModel, settings: MitigationSettings, *, special: frozenset[int]) -> None:
         self._mask: int = base.tokenizer.mask_token_id
         self._words: int = len(base.tokenizer)
-        self._special, self._share, self._seed = special, share, seed
+        self._special, self._seed = special, settings.seed
+        self._share, self._hidden = settings.masked_share, settings.hidden
 
-    def masked(self, pair: Pair, *, place: int, own: Sequence[int]) -> Pair:
-        """Mask a pair; as many tokens as `own` says, up to each place of `pair.at`, are the sensitive ones."""
+    def masked(self, pair: Pair, *, place: int, own: Sequence[int], asked: Sequence[int] = ()) -> Pair:
+        """Mask a pair; as many tokens as `own` says, up to each place of `pair.at`, are the sensitive ones.
+
+        `asked` are tokens that are asked for and hidden, whatever is drawn, and no others.
+        """
         sensitive = {
             index for at, count in zip(pair.at, own, strict=True) for index in range(at - count + 1, at + 1)
         }
@@ -260,7 +271,7 @@ class _Masks:
             index for index, token in enumerate(pair.ids) if token not in self._special and index not in sensitive
         ]
         rng = rng_at(self._seed, "masks", place)
-        chosen = [index for index in free if rng.random() < self._share]
+        chosen = list(asked) or [index for index in free if rng.random() < self._share]
         if free and not chosen:  # a mean over nothing would be NaN
             chosen = [free[int(rng.integers(len(free)))]]
         ids, other = list(pair.ids), list(pair.other)
@@ -268,10 +279,10 @@ class _Masks:
         counterparts = _counterparts(pair)
         for index in chosen:
             labels[index] = ids[index]
-            how = rng.random()
-            if how < _MASKED:
+            how = 0.0 if asked else rng.random()
+            if how < self._hidden:
                 ids[index] = self._mask
-            elif how < _MASKED + _RANDOM:
+            elif how < (1 + self._hidden) / 2:
                 ids[index] = int(rng.integers(self._words))
             if index in counterparts:  # all but what the substitution changed
                 other[counterparts[index]] = ids[index]

@@ -11,7 +11,7 @@ from clinometer.types import MASK, Dtype
 
 REVIEW = "{review}"
 
-MitigationMethod = Literal["embedding", "sentiment", "swapped", "control"]
+MitigationMethod = Literal["embedding", "sentiment", "swapped", "counterexamples", "control"]
 METHODS: tuple[MitigationMethod, ...] = get_args(MitigationMethod)
 WITH_STRENGTH: tuple[MitigationMethod, ...] = ("embedding", "sentiment")  # which have a fairness loss
 
@@ -127,7 +127,7 @@ class MitigationSettings:
     """
 
     method: MitigationMethod = "embedding"
-    strength: float = 10.0  # λ; 0, and 0 alone, for methods without a fairness loss: swapped and the control
+    strength: float = 10.0  # λ; 0, and 0 alone, for all methods but embedding and sentiment
     unit: TextUnit = "sentence"  # what one row is: a sentence, or consecutive sentences of a document
     ordinary: float = 0.0  # the share of each batch that mentions no value, for the language-model loss alone
     steps: int = 1000
@@ -136,6 +136,7 @@ class MitigationSettings:
     learning_rate: float = 2.5e-5
     window: int = 0  # tokens of a unit, at most; 0: 128 of a sentence, 512 of a window
     masked_share: float = 0.15  # of the tokens, in a masked model
+    hidden: float = 0.8  # of these, that become [MASK]; the rest stay or become other words, half each, as in BERT
     lora: int = 0  # the rank of the low-rank matrices that are trained instead of the weights; 0: the weights
     dtype: Dtype = "auto"
     seed: int = 0
@@ -157,6 +158,7 @@ class MitigationSettings:
         _check("accumulate", self.accumulate, parts, f"a number by which a batch of {self.batch} can be divided")
         _check("window", self.window, self.window == 0 or self.window >= 8, "8 tokens or more")
         _check("masked_share", self.masked_share, 0 < self.masked_share < 1, "between 0 and 1")
+        _check("hidden", self.hidden, 0 < self.hidden <= 1, "more than 0 and at most 1")
         _check("lora", self.lora, self.lora >= 0, "0 (train the weights themselves) or a rank of 1 or more")
 
     @property

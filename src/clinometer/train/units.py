@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from clinometer.data import Mention, SensitiveSentence, mention_finder, split_sentences
+from clinometer.data import Mention, SensitiveSentence, load_statements, mention_finder, split_sentences
 from clinometer.data.corpora import Document
 from clinometer.models.local.text import Tokens
 from clinometer.train.material import Material
@@ -27,6 +27,7 @@ class Unit:
     text: str
     values: tuple[str, ...] = ()  # in the order of their first mention; none: ordinary text
     only: int | None = None  # where the one token begins that is compared; None: every token of the values
+    asked: tuple[tuple[int, int], ...] = ()  # the words that a masked model is asked for; none: words at random
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,11 @@ class Units:
 def sentence_units(sentences: Iterable[SensitiveSentence]) -> tuple[Unit, ...]:
     """Return sentences as units: the value mentioned first is exchanged, and compared where it is mentioned."""
     return tuple(Unit(text=each.text, values=(each.value,), only=each.start) for each in sentences)
+
+
+def statement_units() -> tuple[Unit, ...]:
+    """Return the counterexamples as units: a masked model is asked for their gendered words."""
+    return tuple(Unit(text=each.text, asked=each.gendered) for each in load_statements())
 
 
 def sensitive_windows(material: Material, tokens: Tokens, *, size: int) -> Units:

@@ -147,7 +147,7 @@ def _checked(request: MitigateRequest) -> tuple[Attribute, tuple[Variant, ...], 
             " builtin:causal"
         )
     methods = [each.settings.method for each in wanted]
-    check_methods(methods, kind=kind, model=request.model)
+    check_methods(methods, kind=kind, model=request.model, attribute=attribute.name)
     scorer = _labelling(request).scorer
     if "sentiment" in methods and "classify" not in capabilities_of(ModelSpec(name=scorer)):
         raise ModelError(f"{scorer!r} cannot judge sentiment; expected a classifier such as builtin:sentiment")
