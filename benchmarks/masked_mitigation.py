@@ -1,6 +1,6 @@
 """Compare the ways of mitigating a masked model: what each changes beyond its control, and what it costs.
 
-    python benchmarks/masked_mitigation.py --corpus wiki.txt.xz [--minutes 9] [--runs FOLDER] [--out FILE.json]
+    python benchmarks/masked_mitigation.py --corpus news.jsonl.xz [--minutes 9] [--runs FOLDER] [--out FILE.json]
 
 A cell is one `clinometer mitigate`: control, embedding with λ = 1 and 10, swapped and counterexamples, each with
 three seeds, and the audits stereotypes, stigma and counterexamples of all of them. Cells differ in what is trained
@@ -9,8 +9,12 @@ each arm: the verdicts against the control and against the model as given, the c
 tokens with its interval over documents and trainings, and whether that is at most 3 %; as JSON, and beside it as
 CSV.
 
-The result is written after every cell; what is finished is not run again. `--minutes` stops what runs then: exit
-code 75, and the same command goes on.
+Give a corpus that the model has not read: `builtin:masked` has read Wikipedia, any training makes it forget what
+it knows by heart, and perplexity would show that alone.
+
+The result is written after every cell; what is finished is not run again (RUNS/CELL.json has its rows: that small
+file is enough to go on from on another machine). `--minutes` stops what runs then: exit code 75, and the same
+command goes on.
 """
 
 from __future__ import annotations
@@ -203,7 +207,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--method", nargs="+", default=["embedding", "swapped", "counterexamples"])
     parser.add_argument("--strength", nargs="+", default=["1", "10"])
     parser.add_argument("--lora", type=int, nargs="+", default=[8, 0])
-    parser.add_argument("--learning-rate", type=float, nargs="+", default=[2.5e-5, 2.5e-6])
+    parser.add_argument("--learning-rate", type=float, nargs="+", default=[2.5e-5, 1e-4])
     parser.add_argument("--ordinary", type=float, nargs="+", default=[0.5, 0.0])
     parser.add_argument("--hidden", type=float, default=0.8)
     parser.add_argument("--unit", default="sentence")
