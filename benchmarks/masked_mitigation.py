@@ -238,7 +238,8 @@ def main() -> int:
         kept = options.runs / f"{cell.name}.json"
         if not kept.exists():
             try:
-                run(command_of(cell, options, folder), until=began + 60 * options.minutes)
+                with (options.runs / f"{cell.name}.log").open("ab") as log:  # its findings are long
+                    run(command_of(cell, options, folder), until=began + 60 * options.minutes, stdout=log)
             except Stopped:
                 print(f"{cell.name}: time is up; the same command goes on from there")
                 return NOT_DONE
