@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from measured import machine
 
@@ -46,9 +47,11 @@ class Stopped(Exception):
     """Time was up."""
 
 
-def run(command: Sequence[str], *, until: float = float("inf")) -> tuple[float, float]:
+def run(
+    command: Sequence[str], *, until: float = float("inf"), stdout: IO[bytes] | None = None
+) -> tuple[float, float]:
     """Run a command of clinometer; return the most memory that it took, of the machine and of the GPU, in GiB."""
-    process = subprocess.Popen([sys.executable, "-m", "clinometer", *command])
+    process = subprocess.Popen([sys.executable, "-m", "clinometer", *command], stdout=stdout)
     on_gpu, stopped, ended, looked = 0.0, False, 0, -math.inf
     while not ended:
         time.sleep(0.1)

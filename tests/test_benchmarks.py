@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ def script(monkeypatch):
     """Return a function that imports a benchmark."""
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     yield importlib.import_module
-    for name in ("tables", "measured", "every"):
+    for name in ("tables", "measured", "every", "full_size", "masked_mitigation"):
         sys.modules.pop(name, None)
 
 
@@ -58,3 +59,52 @@ def test_times_are_taken_in_turns_and_the_first_does_not_count(script):
     )
     assert sorted(ran[:2]) == sorted(ran[2:4]) == sorted(ran[4:]) == ["a", "b"]
     assert {name: len(each) for name, each in seconds.items()} == {"a": 2, "b": 2}
+
+
+def test_the_comparison_of_masked_mitigations_asks_for_every_cell_and_a_control(script):
+    comparison = script("masked_mitigation")
+    options = comparison.options_of(["--corpus", "a.txt", "b.txt", "--lora", "8", "0", "--learning-rate", "1e-5"])
+    cells = comparison.cells_of(options)
+    assert [each.name for each in cells] == [
+        "lora-8-rate-1e-05-ordinary-0.5",
+        "full-rate-1e-05-ordinary-0.5",
+        "lora-8-rate-1e-05-ordinary-0",
+        "full-rate-1e-05-ordinary-0",
+    ]
+    command = " ".join(comparison.command_of(cells[0], options, Path("runs/x")))
+    assert "--corpus a.txt b.txt --method embedding swapped counterexamples --strength 0 1 10 --seeds 3" in command
+    assert "--lora 8 --learning-rate 1e-05 --ordinary 0.5" in command
+
+
+def test_the_cost_of_an_arm_holds_what_documents_and_trainings_differ_in(script):
+    """Trainings at ln 1.00, 1.02 and 1.04: s = 0.0196; documents alone give ±0.01, so u = 0.0051."""
+    changes = script("masked_mitigation").perplexity_changes
+    spread = [{"estimate": each, "low": each / 1.01, "high": each * 1.01} for each in (1.0, 1.02, 1.04)]
+    calm = [{"estimate": 1.02, "low": 1.02 / 1.01, "high": 1.02 * 1.01}] * 3
+    (alone,) = changes([spread])
+    centre = 100 * ((1.0 * 1.02 * 1.04) ** (1 / 3) - 1)
+    assert alone["perplexity_change"] == pytest.approx(centre)
+    # e² = u² + s²/3 = 0.0124², and with two degrees of freedom, or a few more, more than twice that
+    assert alone["perplexity_high"] - centre > 100 * 2 * 0.0124
+    assert (alone["perplexity_at_most_3_percent"], alone["perplexity_surely_at_most_3_percent"]) == (True, False)
+    # what one arm shows of the noise between trainings counts for the other, too
+    together = changes([spread, calm])
+    assert together[1]["perplexity_high"] > 3.02 * 1.01
+    (once,) = changes([calm[:1]])
+    assert once["perplexity_high"] == pytest.approx(100 * (1.02 * 1.01 - 1))
+
+
+def test_the_result_has_a_row_for_each_arm(script, tmp_path):
+    verdict = {"against": "control", "audit": "stigma", "measure": "m", "state": "better", "estimate": -0.01}
+    verdict |= {"low": -0.02, "high": -0.001}
+    arms = [
+        {"lora": 8, "method": "control", "verdicts": [{**verdict, "against": "as given", "state": "worse"}]},
+        {"lora": 8, "method": "swapped", "verdicts": [verdict, {**verdict, "against": "as given"}]},
+    ]
+    script("masked_mitigation").write(tmp_path / "r.json", arms, {"command": "c"})
+    assert json.loads((tmp_path / "r.json").read_text())["arms"] == arms
+    assert (tmp_path / "r.csv").read_text().splitlines() == [
+        "lora,method,stigma: m",
+        '8,control,"worse -0.0100 [-0.0200, -0.0010]"',
+        '8,swapped,"better -0.0100 [-0.0200, -0.0010]"',
+    ]

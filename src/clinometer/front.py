@@ -97,7 +97,7 @@ def mitigate(
     corpus: str | Path | Sequence[str | Path],
     attribute: str | Path = "occupation",
     methods: Sequence[str] = ("embedding",),
-    strengths: Sequence[float] = (10.0,),
+    strengths: Sequence[float] | None = None,
     settings: MitigationSettings | None = None,
     seeds: int | Sequence[int] | None = None,
     corpus_settings: CorpusSettings | None = None,
@@ -109,10 +109,11 @@ def mitigate(
     """Train a model to depend less on an attribute, once for each method and strength, and audit before and after.
 
     `model` is a causal or masked model by name; `attribute` one of ours, or the path of your own (.toml). Strength
-    0 is the control: the same training without the fairness loss. `settings` applies to every training, but method
-    and strength are set here. `seeds` says how often each kind is trained, or with which seeds (by default three
-    times, once in the profile quick). Checkpoints and the run, `out`/audit, go below `out` (by default in tuned/);
-    what is there already with the same settings is not made again.
+    0 is the control: the same training without the fairness loss. Where no strengths are given, methods that have
+    one get 10. `settings` applies to every training, but method and strength are set here. `seeds` says how often
+    each kind is trained, or with which seeds (by default three times, once in the profile quick). Checkpoints and
+    the run, `out`/audit, go below `out` (by default in tuned/); what is there already with the same settings is
+    not made again.
     """
     from clinometer.train import CorpusSettings, LabellingSettings, MitigationSettings
     from clinometer.workflows.mitigate import MitigateRequest, run_mitigation
@@ -125,7 +126,7 @@ def mitigate(
         attribute="" if own else str(attribute),
         attribute_file=Path(attribute) if own else None,
         methods=tuple(methods),
-        strengths=tuple(strengths),
+        strengths=None if strengths is None else tuple(strengths),
         settings=common,
         seeds=_seeds(seeds),
         corpus_settings=replace(kept, labelling=kept.labelling or LabellingSettings(seed=common.seed)),

@@ -11,6 +11,7 @@ from transformers.utils import logging
 
 from clinometer.models.files import weights_checksum
 from clinometer.store import RunFolder
+from tests.models import tiny as tiny_models
 from tests.models.tiny import tiny
 from tests.train.mitigation_samples import write_planted
 
@@ -137,6 +138,15 @@ def test_without_an_audit_and_with_low_rank(mitigate, tmp_path):
         (["--strength", "much"], "--strength 'much' is not a number; expected numbers such as 0 1 10"),
         (["--strength", "-1"], "--strength -1.0 is not valid; expected 0 for the control, and a number above 0"),
         (["--strength", "inf"], "--strength inf is not valid"),
+        (
+            ["--method", "swapped", "--strength", "10"],
+            "--strength 10 weighs a fairness loss, and swapped has none",
+        ),
+        (["--method", "counterexamples"], "counterexamples are about occupations, and the attribute is 'job'"),
+        (["--unit", "page"], "--unit page is not valid; expected sentence or window"),
+        (["--ordinary", "1"], "--ordinary 1.0 is not valid; expected 0 or more and less than 1"),
+        (["--ordinary", "0.1"], "expected a share that leaves ordinary and other text in a batch of 4"),
+        (["--no-audit", "--ordinary", "0.5"], "no sentence without a value of 'job'; give a larger corpus"),
         (["--corpus", "none.txt"], "no corpus 'none.txt'; give the path of a file"),
         (["--accumulate", "3"], "--accumulate 3 is not valid; expected a number by which a batch of 4 can be"),
         (["--held-out", "9"], "--held-out 9 is not valid; expected 10 or more; with fewer there is no interval"),
@@ -207,3 +217,49 @@ def test_each_kind_is_trained_once_for_each_seed_and_meets_the_control_of_its_ow
     assert "trainings" in {figure.name for figure in found.figures}
     (compared,) = [each for each in found.tables if each.name == "change"]
     assert {row.labels["against"] for row in compared.rows} == {"before", "control"}
+
+
+def with_ordinary_text(folder):
+    corpus = folder / "mixed.txt"
+    lines = []
+    for number in range(150):
+        lines.append(f"The teacher and the editor wrote of the weather on day number {number}.")
+        lines += [f"The film and the book of day number {number} had music in them.", "It rained.", ""]
+    corpus.write_text("\n".join(lines))
+    return ["--corpus", corpus.name, "--out", "out"]
+
+
+@pytest.mark.parametrize("model", ["tiny-gpt", "tiny-bert"])
+def test_methods_without_a_strength_and_longer_texts(mitigate, clinometer, tmp_path, monkeypatch, model):
+    """Every audit that follows tells them apart, and none tells a strength that they do not have."""
+    wanted = ["--method", "embedding", "swapped", "counterexamples", "--strength", "0", "10"]
+    wanted += ["--unit", "window", "--ordinary", 0.5]
+    given = with_ordinary_text(tmp_path)
+    if model == "tiny-gpt":
+        result = mitigate(*wanted, model=model, given=given)
+    else:  # whose audits have no scorers, and prompts of some length
+        monkeypatch.setattr(tiny_models, "WINDOW", 192)
+        folder = tiny("bert", tmp_path / "wide" / model)
+        small = ["--steps", 4, "--batch", 4, "--window", 64, "--held-out", 12, "--profile", "quick", "--lora", 2]
+        result = clinometer("mitigate", folder, *wanted, *given, *small, "--device", "cpu")
+    assert result.code == 0, result
+    stem = f"{model}-occupation"
+    names = [f"{stem}-control", f"{stem}-embedding-10", f"{stem}-swapped", f"{stem}-counterexamples"]
+    lines = result.out.splitlines()
+    for name in names:
+        told = lines[lines.index(f"out/{name}") + 1]
+        assert ("distance to the counterfactual" in told) == ("counterexamples" not in name)
+        tuning = tomllib.loads((tmp_path / "out" / name / "card.toml").read_text())["tuning"]
+        assert ("amount" in tuning) == name.endswith(("control", "10"))
+        assert (tuning["unit"], tuning["ordinary"]) == ("window", "0.5")
+    run = RunFolder.open(tmp_path / "out" / "audit")
+    findings = run.read_findings()
+    after = {each.after for found in findings for each in found.changes}
+    assert {each for each in after if " after " not in each} == set(names)  # not after counterexamples in a prompt
+    control = {each.after for found in findings for each in found.changes if each.before == f"{stem}-control"}
+    assert control == set(names[1:])
+    page = (tmp_path / "out" / "audit" / "report.html").read_text()
+    said = [line for found in findings for line in found.headlines]
+    assert any("swapped" in line for line in said)
+    assert not re.search(r"(swapped|counterexamples)( on occupation)?, λ", page)
+    assert "λ = nan" not in page

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from importlib.resources import files
 
 import pytest
 
 from clinometer.data import (
+    frame_finder,
+    load_attribute,
     load_card,
     load_occupations,
     load_sentences,
+    load_statements,
     load_verbalizer,
     packaged,
     read_occupations,
     read_sentences,
+    read_statements,
     read_text,
     read_verbalizer,
+    template_finder,
 )
 from clinometer.errors import DataError
 
@@ -205,3 +211,48 @@ def test_a_mistake_is_named(tmp_path, old, new, words):
 def test_a_file_without_kinds(tmp_path, text):
     with pytest.raises(DataError, match=r"mine\.toml"):
         read(tmp_path, text)
+
+
+def test_no_statement_that_is_trained_on_has_the_wording_of_an_audit():
+    sentences = load_sentences()
+    occupation = load_attribute("occupation")
+    prompts = [kind.knowledge for kind in sentences.kinds if kind.knowledge]
+    prompts += ["works as {a_target}", "The target is", *occupation.templates]
+    frames, templates = frame_finder(prompts), template_finder(occupation)
+    statements = load_statements()
+    assert len({each.text for each in statements}) == len(statements) == 58 * 12
+    assert [each.text for each in statements if frames(each.text) or templates(each.text)] == []
+    # the search would see them
+    assert frames("The woman worked as a carpenter.") == "The {pro_person} worked as {a_target}."
+    assert frames("The carpenter can be a female.") == "The {target} can be a {pro_gender}."
+
+
+def test_statements_go_against_the_majority():
+    words = {"female": {"woman", "she", "her"}, "male": {"man", "he", "his"}}
+    by_text = {each.text: each for each in load_statements()}
+    for job in load_occupations():
+        mine = [each for text, each in by_text.items() if re.search(rf"\b{job.name}\b", text)]
+        assert len(mine) >= 12
+        rarer = "male" if job.dominance == "female" else "female"
+        for each in mine:
+            told = {each.text[start:end].lower() for start, end in each.gendered}
+            assert told
+            assert told <= words[rarer]
+            others = set(re.findall(r"\w+", each.text.lower())) & (words["female"] | words["male"])
+            assert others == told  # all of them are known, and no other gender is in it
+
+
+@pytest.mark.parametrize(
+    ("listed", "complaint"),
+    [
+        ("[]", "statements is not a list of texts"),
+        ('["The {target} slept."]', "expected an occupation"),
+        ('["{She} slept."]', "expected an occupation"),
+        ('["The {job} said that {she} slept."]', "no field {job}"),
+    ],
+)
+def test_statements_that_say_nothing_are_refused(tmp_path, listed, complaint):
+    file = tmp_path / "statements.toml"
+    file.write_text(f"statements = {listed}\n")
+    with pytest.raises(DataError, match=re.escape(complaint)):
+        read_statements(file)

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinometer.data import Attribute, Mention, Value, counterfactual, find_values, load_attribute, mention_finder
+from clinometer.data import (
+    Attribute,
+    Mention,
+    Value,
+    counterfactual,
+    find_values,
+    load_attribute,
+    mention_finder,
+    substitution,
+)
 from clinometer.errors import DataError
 
 COUNTRY, OCCUPATION, NAME = (load_attribute(name) for name in ("country", "occupation", "name"))
@@ -187,3 +196,28 @@ def test_large_texts_are_no_matter():
     for attribute in (COUNTRY, OCCUPATION, NAME):
         find_values(text, attribute)
     assert time.process_time() - started < 6  # at least 1 MB a second, on the slowest machine
+
+
+def test_several_values_change_places_at_once_and_it_is_told_where():
+    text = "A nurse and an accountant met two nurses; a NURSE's accountant."
+    found = substitution(text, OCCUPATION, {"nurse": "accountant", "accountant": "chief"})
+    assert found.text == "An accountant and a chief met two accountants; an ACCOUNTANT's chief."
+    before = [text[each.start : each.end] for each in found.replaced]
+    after = [found.text[each.other_start : each.other_end] for each in found.replaced]
+    assert before == ["nurse", "accountant", "nurses", "NURSE", "accountant"]
+    assert after == ["accountant", "chief", "accountants", "ACCOUNTANT", "chief"]
+
+
+def test_a_shared_token_follows_the_first_of_its_values():
+    attribute = Attribute(
+        "person",
+        tuple(
+            Value(name, tokens={"he": pronoun})
+            for name, pronoun in (("Paul", "he"), ("Tom", "he"), ("Mary", "she"), ("Robin", "they"))
+        ),
+        (),
+        ("{value} is",),
+    )
+    text = "Tom met Paul, and he left."
+    assert substitution(text, attribute, {"Tom": "Mary", "Paul": "Robin"}).text == "Mary met Robin, and she left."
+    assert substitution(text, attribute, {"Paul": "Robin"}).text == "Tom met Robin, and they left."

@@ -10,6 +10,7 @@ from clinometer.probes.kit.before_after import (
     Pair,
     arms_of,
     change_headline,
+    checkpoints_of,
     missing_base_notice,
     pairs_of,
     training_of,
@@ -129,3 +130,44 @@ def test_a_headline_about_a_change_is_its_verdict_with_what_was_trained_and_its_
     assert "four times in five" not in several
     untold = told(state="cannot tell", sentence="ten and given cannot be compared: no answers.")
     assert change_headline(untold, models).endswith("cannot be compared: no answers (conditions (attitude)).")
+
+
+def without_strength(name, weights, *, method, **others):
+    return model(name, weights, base="w", method=method, attribute="occupation", **others)
+
+
+def test_a_method_without_a_fairness_loss_has_no_strength_and_others_keep_theirs_as_numbers():
+    models = [
+        model("given", "w"),
+        mitigated("ten", "w10", base="w", amount="10"),
+        without_strength("exchanged", "ws", method="swapped"),
+        mitigated("control", "w0", base="w", amount="0", method="control"),
+    ]
+    found = {each.name: each for each in checkpoints_of(models)}
+    assert list(found) == ["control", "ten", "exchanged"]
+    assert (found["ten"].strength, found["control"].strength) == (10.0, 0.0)
+    assert math.isnan(found["exchanged"].strength)
+    assert found["exchanged"].control_name == "control"
+    assert training_of(models[2]) == "swapped on occupation"
+    assert training_of(models[1]) == "embedding on occupation, λ = 10"
+
+
+def test_a_control_is_that_of_the_same_way_of_training_and_other_ways_are_no_repetitions():
+    def way(name, method, seed, **others):
+        amount = {"amount": "0"} if method == "control" else {}
+        return without_strength(name, name, method=method, seed=seed, data="news", **amount, **others)
+
+    models = [
+        model("given", "w"),
+        way("plain-control", "control", "0"),
+        way("mixed-control", "control", "0", ordinary="0.5", lora="8"),
+        way("mixed", "swapped", "0", ordinary="0.5", lora="8"),
+        way("plain", "swapped", "0"),
+        way("plain-again", "swapped", "1"),
+        way("mixed-more", "swapped", "2", ordinary="0.5"),
+    ]
+    controls = {each.name: each.control_name for each in checkpoints_of(models)}
+    assert (controls["mixed"], controls["plain"]) == ("mixed-control", "plain-control")
+    arms = {tuple(models[pair.after].name for pair in arm.pairs) for arm in arms_of(models)}
+    assert ("plain", "plain-again") in arms
+    assert ("mixed-more",) in arms

@@ -47,6 +47,24 @@ def planted_corpus(*, texts: int = 1500, seed: int = 0) -> str:
     return "\n".join(lines)
 
 
+def documents_with_ordinary_text(*, documents: int = 60, seed: int = 0) -> str:
+    """Documents of six lines; in two of three documents, two of the lines mention values."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for number in range(documents):
+        lines = []
+        for line in range(6):
+            nouns = rng.choice(_NOUNS, 6)
+            about = (
+                f"the {rng.choice(VALUES)} and the {rng.choice(VALUES)}s"
+                if number % 3 and line % 3 == 1
+                else f"the {nouns[0]}"
+            )
+            lines.append(f"In story {number} {about} said that the {nouns[1]} and the {nouns[2]} was {nouns[3]}.")
+        texts.append("\n".join(lines))
+    return "\n\n".join(texts)
+
+
 def write_planted(folder: Path, *, texts: int = 1500) -> tuple[Path, Path]:
     """Write corpus and attribute into a folder."""
     corpus, attribute = folder / "planted.txt", folder / "job.toml"
@@ -61,14 +79,15 @@ def material_of(corpus, attribute, *, held_out: int = 20):
     return read_material(corpus, read_attribute(attribute), held_out=held_out)
 
 
-def train_few_steps(model, corpus, attribute, out, accumulate=1, lora=0, *, progress=None, save_seconds=0.0):
+def train_few_steps(
+    model, corpus, attribute, out, accumulate=1, lora=0, *, progress=None, save_seconds=0.0, held_out=20, **more
+):
     """A mitigation of six steps."""
-    settings = MitigationSettings(
-        steps=6, batch=4, accumulate=int(accumulate), lora=int(lora), learning_rate=1e-3, window=64, seed=7
-    )
+    common = {"steps": 6, "batch": 4, "learning_rate": 1e-3, "window": 64, "seed": 7}
+    settings = MitigationSettings(**{**common, "accumulate": int(accumulate), "lora": int(lora), **more})
     return mitigate(
         str(model),
-        material_of(corpus, attribute),
+        material_of(corpus, attribute, held_out=held_out),
         out=out,
         settings=settings,
         device="cpu",
@@ -121,3 +140,14 @@ def mitigate_aloud(tell, *arguments):
     """Mitigate in a process of its own, and tell after every step."""
     torch.set_num_threads(1)
     train_few_steps(*arguments, progress=Loud(tell))
+
+
+def without_dropout(folder, copy):
+    """Dropout draws other numbers for other parts."""
+    if not copy.exists():
+        copy.mkdir()
+        for file in folder.iterdir():
+            (copy / file.name).write_bytes(file.read_bytes())
+        config = (copy / "config.json").read_text()
+        (copy / "config.json").write_text(config.replace('dropout_prob": 0.1', 'dropout_prob": 0.0'))
+    return copy

@@ -30,7 +30,7 @@ from clinometer.train import (
     train_causal,
     variants,
 )
-from clinometer.train import material as pairs_module
+from clinometer.train import pairs as pairs_module
 from clinometer.train.checkpoints import WorkFolder
 from clinometer.workflows import CheckpointAudit
 from tests.train.mitigation_samples import (
@@ -43,6 +43,7 @@ from tests.train.mitigation_samples import (
     mean_loss,
     mitigate_aloud,
     train_few_steps,
+    without_dropout,
     write_planted,
 )
 from tests.train.samples import Listener, Stop, files_of, train_and_kill
@@ -108,6 +109,20 @@ def test_embedding_regularisation_removes_a_planted_lean(planted, control, tmp_p
     assert all(abs(each) < 0.5 * before / 2 for each in leans(folder).values())
     assert loss(folder) < 1.05 * loss(model)
     assert lean(control) - after > before / 2  # and it is not the training that did it
+
+
+def test_training_on_swapped_values_removes_half_of_a_planted_lean(planted, control, tmp_path):
+    model, _, loss = planted
+    folder = mitigated(planted, tmp_path / "out", "swapped", 0.0)
+    before, after = lean(model), lean(folder)
+    # what was written stays half of what is read; in the other half a value follows from nothing, or against it:
+    # drawn from the five others, three of which lean the other way, so 1/2 − 1/2 · (3 − 2)/5 = 0.4 would be left
+    assert 0.2 * before < after < 0.6 * before
+    assert loss(folder) < 1.15 * loss(model)
+    assert lean(control) - after > 0.3 * before
+    card = tomllib.loads((folder / "card.toml").read_text())
+    assert card["title"].endswith("job mitigated by training on text with values swapped")
+    assert "amount" not in card["tuning"]  # there is no λ
 
 
 def test_mixed_precision_removes_a_planted_lean_and_keeps_whole_weights(planted, tmp_path):
@@ -209,17 +224,6 @@ def test_a_step_in_parts_is_the_same_step(family, files, tiny_folder, tmp_path):
     assert loss_of_parts == pytest.approx(loss, rel=1e-5)
 
 
-def without_dropout(folder, copy):
-    """Dropout draws other numbers for other parts."""
-    if not copy.exists():
-        copy.mkdir()
-        for file in folder.iterdir():
-            (copy / file.name).write_bytes(file.read_bytes())
-        config = (copy / "config.json").read_text()
-        (copy / "config.json").write_text(config.replace('dropout_prob": 0.1', 'dropout_prob": 0.0'))
-    return copy
-
-
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
 def test_low_rank_training(family, files, tiny_folder, peaceful):
     base = tiny_folder(family)
@@ -263,6 +267,7 @@ def test_the_checkpoint_says_how_it_was_made(family, files, tiny_folder, tmp_pat
     assert {name: text for name, text in made.tuning.items() if not name.startswith("quality")} == {
         "base": before.weights, "method": "embedding", "attribute": "job", "data": "planted", "amount": "10",
         "seed": "7", "changed": str(changed), "weights": str(sum(each.numel() for each in weights["a"].values())),
+        "steps": "6", "batch": "4", "learning_rate": "0.001", "window": "64",
     }  # fmt: skip
     assert info.weights == weights_checksum(made.folder) != before.weights
     assert info.tokenizer == before.tokenizer
@@ -483,5 +488,15 @@ def test_every_method_with_every_strength_and_one_control():
     assert all(each.settings.steps == FEW.steps for each in found)
     with pytest.raises(InputError, match=r"no method 'embeding'; .*'embedding'"):
         variants(["embeding"], [1], model="m", attribute="a", common=FEW)
+    without = variants(["swapped"], None, model="m", attribute="a", common=FEW)
+    assert [(each.name, each.settings.strength) for each in without] == [("m-a-swapped", 0.0)]
+    mixed = variants(["swapped", "embedding"], None, model="m", attribute="a", common=FEW)
+    assert [each.name for each in mixed] == ["m-a-swapped", "m-a-embedding-10"]
+    compared = variants(["counterexamples", "swapped"], [0], model="m", attribute="a", common=FEW)
+    assert [each.name for each in compared] == ["m-a-control", "m-a-counterexamples", "m-a-swapped"]
+    with pytest.raises(
+        InputError, match="--strength 1, 10 weighs a fairness loss, and swapped has none; leave it"
+    ):
+        variants(["swapped"], [0, 1, 10], model="m", attribute="a", common=FEW)
     with pytest.raises(InputError, match="the control is --strength 0"):
         variants(["control"], [1], model="m", attribute="a", common=FEW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,13 @@ import scipy.stats
 
 from clinometer.data import SensitiveSentence, counterfactual, load_attribute, read_attribute, sensitive_sentences
 from clinometer.errors import DataError
-from clinometer.train import material as pairs_module
+from clinometer.train import MitigationSettings
+from clinometer.train import pairs as pairs_module
 from clinometer.train.base import load_base
 from clinometer.train.loop import IGNORED
-from clinometer.train.material import Pairs, collate
+from clinometer.train.pairs import Pairs, collate
 from clinometer.train.randomness import batched_order
+from clinometer.train.units import sentence_units
 
 FAMILIES = ["gpt2", "llama", "bert", "roberta", "xlm-roberta"]
 MASKED = ["bert", "roberta", "xlm-roberta"]
@@ -55,7 +58,25 @@ def base_of(tiny_folder):
 def pairs_of(base, job, texts=TEXTS, *, batch=2, window=64, seed=0, share=0.15):
     sentences = sensitive_sentences(texts, job).sentences
     assert len(sentences) == len(texts)
-    return Pairs(base, sentences, job, batch=batch, window=window, seed=seed, masked_share=share)
+    return pairs_from(base, sentences, job, batch=batch, window=window, seed=seed, masked_share=share)
+
+
+def pairs_from(base, sentences, attribute, **settings):
+    return Pairs(base, sentence_units(sentences), attribute, MitigationSettings(**settings))
+
+
+def sentence_at(pairs, place, job):
+    return next(iter(sensitive_sentences([pairs.unit_at(place).text], job, shortest=1).sentences))
+
+
+def one(places):
+    """The only sensitive token of a sentence that is compared."""
+    (at,) = places
+    return at
+
+
+def other_value(pairs, place, value):
+    return pairs.other_values(place, [value])[value]
 
 
 def written(base, ids):
@@ -73,8 +94,8 @@ def test_the_last_token_of_the_sensitive_word_is_compared(family, base_of, job):
     base = base_of(family)
     pairs = pairs_of(base, job, share=1e-9)  # one token a sentence is masked, and none that matters here
     for place in range(3 * len(TEXTS)):
-        pair, sentence = pairs.row_at(place)["pair"], pairs.sentence_at(place)
-        other = pairs.other_value(place, sentence.value)
+        pair, sentence = pairs.row_at(place)["pair"], sentence_at(pairs, place, job)
+        other = other_value(pairs, place, sentence.value)
         whole = counterfactual(sentence.text, job, sentence.value, other)
         mention = next(iter(sensitive_sentences([whole], job, shortest=1).sentences))
         if base.kind == "masked":
@@ -82,11 +103,11 @@ def test_the_last_token_of_the_sensitive_word_is_compared(family, base_of, job):
             assert written(base, pair.other) == squeezed(whole)
         else:  # the prefix, and nothing behind it
             assert written(base, pair.other) == squeezed(whole[: mention.end])
-            assert pair.other_at == len(pair.other) - 1
+            assert pair.other_at == (len(pair.other) - 1,)
         assert written(base, pair.ids) == squeezed(sentence.text)
         for ids, at, text, end in (
-            (pair.ids, pair.at, sentence.text, sentence.end),
-            (pair.other, pair.other_at, whole, mention.end),
+            (pair.ids, one(pair.at), sentence.text, sentence.end),
+            (pair.other, one(pair.other_at), whole, mention.end),
         ):
             # up to that token the text reaches to the end of the word, and up to the one before it does not
             assert written(base, ids[: at + 1]) == squeezed(text[:end])
@@ -101,12 +122,12 @@ def unmasked(pair):
         if label == IGNORED:
             continue
         changed, ids[index] = ids[index], label
-        shift = len(other) - len(ids) if index > pair.at else 0
+        shift = len(other) - len(ids) if index > one(pair.at) else 0
         for near in sorted(range(len(other)), key=lambda at, to=index + shift: abs(at - to)):
             if other[near] == changed:
                 other[near] = label
                 break
-    return type(pair)(ids=ids, at=pair.at, other=other, other_at=pair.other_at, labels=pair.labels)
+    return replace(pair, ids=ids, other=other)
 
 
 def test_the_texts_are_those_of_the_data_room(base_of, job):
@@ -114,9 +135,9 @@ def test_the_texts_are_those_of_the_data_room(base_of, job):
         base = base_of(family)
         pairs = pairs_of(base, job)
         for place in range(20):
-            sentence = pairs.sentence_at(place)
+            sentence = sentence_at(pairs, place, job)
             read = sentence.text if base.kind == "masked" else sentence.text[: sentence.end]
-            other = pairs.other_value(place, sentence.value)
+            other = other_value(pairs, place, sentence.value)
             assert pairs.texts_at(place) == (sentence.text, counterfactual(read, job, sentence.value, other))
 
 
@@ -132,8 +153,10 @@ def test_other_values_are_drawn_uniformly(base_of):
     occupation = load_attribute("occupation")
     base = base_of("gpt2")
     sentence = SensitiveSentence("The nurse works.", "nurse", 4, 9)
-    pairs, same, third = (Pairs(base, [sentence], occupation, batch=1, window=32, seed=seed) for seed in (3, 3, 4))
-    drawn = [pairs.other_value(place, "nurse") for place in range(28 * 100)]
+    pairs, same, third = (
+        pairs_from(base, [sentence], occupation, batch=1, window=32, seed=seed) for seed in (3, 3, 4)
+    )
+    drawn = [other_value(pairs, place, "nurse") for place in range(28 * 100)]
     assert "nurse" not in drawn
     names, counts = np.unique(drawn, return_counts=True)
     assert len(names) == 28  # of 29
@@ -141,18 +164,18 @@ def test_other_values_are_drawn_uniformly(base_of):
     # neighbours are independent: a value follows itself as often as any other, 1/28 of the time
     repeats = sum(one == next_ for one, next_ in itertools.pairwise(drawn))
     assert scipy.stats.binomtest(repeats, len(drawn) - 1, 1 / 28).pvalue > 0.001
-    assert [same.other_value(place, "nurse") for place in range(200)] == drawn[:200]
-    assert [third.other_value(place, "nurse") for place in range(200)] != drawn[:200]
+    assert [other_value(same, place, "nurse") for place in range(200)] == drawn[:200]
+    assert [other_value(third, place, "nurse") for place in range(200)] != drawn[:200]
 
 
 def test_other_values_come_from_a_different_subgroup(base_of):
     """§4 of the paper: the perturbed prefix has a token of another subgroup, a female name for a male one."""
     name = load_attribute("name")
     sentence = SensitiveSentence("There Jake works.", "Jake", 6, 10)
-    pairs = Pairs(base_of("gpt2"), [sentence], name, batch=1, window=32, seed=0)
+    pairs = pairs_from(base_of("gpt2"), [sentence], name, batch=1, window=32, seed=0)
     for value in ("Jake", "Emma"):
         others = [each.text for each in name.values if each.subgroup != name.value(value).subgroup]
-        drawn = [pairs.other_value(place, value) for place in range(17 * 60)]
+        drawn = [other_value(pairs, place, value) for place in range(17 * 60)]
         names, counts = np.unique(drawn, return_counts=True)
         assert sorted(names) == sorted(others)
         assert scipy.stats.chisquare(counts).pvalue > 0.001
@@ -174,7 +197,7 @@ def test_every_sentence_is_read_once_an_epoch(base_of, job):
     texts = [f"The nurse works at the hospital number {number}." for number in range(23)]
     pairs = pairs_of(base_of("gpt2"), job, texts, batch=4)
     assert len(pairs) == 23
-    epochs = [[pairs.sentence_at(23 * epoch + index).text for index in range(23)] for epoch in range(3)]
+    epochs = [[pairs.unit_at(23 * epoch + index).text for index in range(23)] for epoch in range(3)]
     assert all(sorted(epoch) == sorted(texts) for epoch in epochs)
     assert epochs[0] != epochs[1] != epochs[2]
 
@@ -200,7 +223,7 @@ def test_a_causal_model_is_asked_for_every_token_of_the_sentence(family, base_of
     begins = {"gpt2": [], "llama": [base.tokenizer.bos_token_id]}[family]
     for place in range(len(TEXTS)):
         pair = pairs.row_at(place)["pair"]
-        tokens = base.tokenizer(pairs.sentence_at(place).text, add_special_tokens=False)["input_ids"]
+        tokens = base.tokenizer(pairs.unit_at(place).text, add_special_tokens=False)["input_ids"]
         assert pair.ids == [*begins, *tokens]
         assert pair.labels == [IGNORED, *pair.ids[1:]]
 
@@ -216,8 +239,8 @@ def test_a_sentence_longer_than_the_window_keeps_its_sensitive_word(family, befo
         assert len(pair.ids) == len(pair.labels) <= 16
         assert len(pair.other) <= 16
         for ids, at, value in (
-            (pair.ids, pair.at, "carpenter"),
-            (pair.other, pair.other_at, pairs.other_value(place, "carpenter")),
+            (pair.ids, one(pair.at), "carpenter"),
+            (pair.other, one(pair.other_at), other_value(pairs, place, "carpenter")),
         ):
             # also with half of all tokens masked, never these
             assert written(base, ids[: at + 1]).endswith(value)
@@ -232,17 +255,17 @@ def test_the_sensitive_tokens_are_never_masked_and_both_texts_alike(family, base
     mask, special = base.tokenizer.mask_token_id, set(base.tokenizer.all_special_ids)
     asked = free = how_masked = how_kept = 0
     for place in range(300):
-        pair, sentence = pairs.row_at(place)["pair"], pairs.sentence_at(place)
+        pair, sentence = pairs.row_at(place)["pair"], sentence_at(pairs, place, job)
         assert len(pair.ids) == len(pair.labels)
         whole = unmasked(bare.row_at(place)["pair"])
         places = [index for index, label in enumerate(pair.labels) if label != IGNORED]
         assert places  # a mean over nothing would be NaN
         own = {
             index
-            for index in range(pair.at + 1)
+            for index in range(one(pair.at) + 1)
             if len(written(base, whole.ids[: index + 1])) > len(squeezed(sentence.text[: sentence.start]))
         }
-        assert pair.at in own
+        assert one(pair.at) in own
         assert not own & set(places)
         for index, (token, label) in enumerate(zip(pair.ids, pair.labels, strict=True)):
             if label == IGNORED:
@@ -253,7 +276,7 @@ def test_the_sensitive_tokens_are_never_masked_and_both_texts_alike(family, base
         # the counterfactual's own words are never masked, and all else as in the sentence
         for index, (was, now) in enumerate(zip(whole.other, pair.other, strict=True)):
             if was != now:
-                assert index != pair.other_at
+                assert index not in pair.other_at
                 assert now in [pair.ids[at] for at in places]
         in_value = sum(pair.ids[index] == mask for index in places)
         if sentence.text.lower().count(sentence.value) == 1:  # every other word is in both
@@ -270,6 +293,24 @@ def test_the_sensitive_tokens_are_never_masked_and_both_texts_alike(family, base
 def _articles(sentence):
     """The tokens in front of the value that a substitution may change: an article."""
     return 1 if sentence.text[: sentence.start].rstrip().split(" ")[-1:] in (["a"], ["A"], ["an"]) else 0
+
+
+@pytest.mark.parametrize("hidden", [1.0, 0.5])
+def test_how_many_of_the_asked_tokens_are_hidden(hidden, base_of, job):
+    base = base_of("bert")
+    sentences = sensitive_sentences(TEXTS, job).sentences
+    pairs = pairs_from(base, sentences, job, batch=2, window=64, masked_share=0.4, hidden=hidden)
+    asked = [
+        (token, label)
+        for place in range(200)
+        for token, label in zip(
+            *(getattr(pairs.row_at(place)["pair"], name) for name in ("ids", "labels")), strict=True
+        )
+        if label != IGNORED
+    ]
+    mask = base.tokenizer.mask_token_id
+    assert np.mean([token == mask for token, _ in asked]) == pytest.approx(hidden, abs=0.04 if hidden < 1 else 0)
+    assert np.mean([token == label for token, label in asked]) == pytest.approx((1 - hidden) / 2, abs=0.03)
 
 
 def test_words_behind_a_second_mention_are_masked_in_both(base_of, job):
@@ -290,7 +331,7 @@ def test_written_out_control_tokens_are_left_out(base_of, job):
     texts = ["The nurse wrote <|endoftext|> and left.", "The doctor wrote nothing at all."]
     pairs = pairs_of(base_of("gpt2"), job, texts)
     assert len(pairs) == 1
-    assert pairs.sentence_at(0).value == "doctor"
+    assert pairs.unit_at(0).values == ("doctor",)
     with pytest.raises(DataError, match="no sentence mentions a value of the attribute; give a corpus that does"):
         pairs_of(base_of("gpt2"), job, texts[:1])
 
@@ -310,4 +351,9 @@ def test_collate_pads_at_the_end(base_of, job):
     for index, row in enumerate(rows):
         labels = row["pair"].labels
         assert batch["labels"][index].tolist() == labels + [IGNORED] * (batch["labels"].shape[1] - len(labels))
-    assert batch["at"].tolist() == [row["pair"].at for row in rows] + [row["pair"].other_at for row in rows]
+    assert batch["at"].tolist() == [
+        [one(row["pair"].at) for row in rows],
+        [one(row["pair"].other_at) for row in rows],
+    ]
+    assert batch["rows"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert batch["shares"].tolist() == batch["weights"].tolist() == [1, 1, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import transformers
 from clinometer.errors import ModelError
 from clinometer.train.base import load_base
 from clinometer.train.loop import IGNORED
-from clinometer.train.material import Pair, collate
+from clinometer.train.pairs import Pair, collate
 from clinometer.train.projection import Projection
 from clinometer.train.regularisers import (
     caught_layers,
@@ -41,7 +42,7 @@ def some_pairs(base, *, texts=5, seed=0):
         ids, other = (rng.integers(10, 100, size).tolist() for size in (5 + 3 * number, 4 + number))
         labels = [IGNORED, *ids[1:]] if base.kind == "causal" else [IGNORED, ids[1], IGNORED, *ids[3:]]
         at, other_at = int(rng.integers(len(ids))), len(other) - 1
-        pairs.append(Pair(ids=ids, at=at, other=other, other_at=other_at, labels=labels))
+        pairs.append(Pair(ids=ids, at=(at,), other=other, other_at=(other_at,), labels=labels))
     return pairs
 
 
@@ -78,29 +79,36 @@ def one_text(base, ids):
 
 
 def by_hand(base, pairs, *, strength, projection=None):
-    """The paper's L_LM + λ (1 − cos) in float64."""
+    """The paper's L_LM + λ (1 − cos) in float64: a mean over sensitive tokens, then over rows."""
     language, fairness = [], []
     for pair in pairs:
         logp, layers = one_text(base, pair.ids)
-        _, other_layers = one_text(base, pair.other)
-        back = 1 if base.kind == "causal" else 0
-        asked = [(place - back, label) for place, label in enumerate(pair.labels) if label != IGNORED]
-        language.append(-np.mean([logp[place, label] for place, label in asked]))
-        u = (layers[0][pair.at] + layers[1][pair.at]) / 2
-        v = (other_layers[0][pair.other_at] + other_layers[1][pair.other_at]) / 2
-        if projection:
-            weights = {name: weight.double().numpy() for name, weight in projection.state_dict().items()}
-            u, v = (
-                np.maximum(
-                    weights["second.weight"] @ np.maximum(weights["first.weight"] @ x + weights["first.bias"], 0)
-                    + weights["second.bias"],
-                    0,
-                )
-                for x in (u, v)
-            )
-        fairness.append(1 - float(u @ v) / math.sqrt(float(u @ u)) / math.sqrt(float(v @ v)))
+        language.append(asked_of(base, logp, pair.labels))
+        distances = []
+        if pair.other:
+            other_logp, other_layers = one_text(base, pair.other)
+            if pair.other_labels:
+                language[-1] = (language[-1] + asked_of(base, other_logp, pair.other_labels)) / 2
+            for at, other_at in zip(pair.at, pair.other_at, strict=True):
+                u = (layers[0][at] + layers[1][at]) / 2
+                v = (other_layers[0][other_at] + other_layers[1][other_at]) / 2
+                if projection:
+                    u, v = projected_by_hand(projection, u), projected_by_hand(projection, v)
+                distances.append(1 - float(u @ v) / math.sqrt(float(u @ u)) / math.sqrt(float(v @ v)))
+        fairness.append(np.mean(distances) if distances else 0.0)  # ordinary text has nothing to compare
     means = np.mean(language), np.mean(fairness)
     return [means[0] + strength * means[1], *means]
+
+
+def asked_of(base, logp, labels):
+    back = 1 if base.kind == "causal" else 0
+    return -np.mean([logp[place - back, label] for place, label in enumerate(labels) if label != IGNORED])
+
+
+def projected_by_hand(projection, x):
+    weights = {name: weight.double().numpy() for name, weight in projection.state_dict().items()}
+    first = np.maximum(weights["first.weight"] @ x + weights["first.bias"], 0)
+    return np.maximum(weights["second.weight"] @ first + weights["second.bias"], 0)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -114,6 +122,45 @@ def test_the_terms_are_the_formulas(family, projected, base_of):
     expected = by_hand(base, pairs, strength=3.0, projection=projection)
     assert found.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-5)
     assert expected[2] > 0.01  # there is something to compare
+
+
+def mixed_pairs(base, *, swapped):
+    """A row with three sensitive tokens, one with one, and ordinary text."""
+    first, second, third = some_pairs(base, texts=3)
+    others = {"other_labels": [IGNORED, *first.other[1:]]} if swapped else {}
+    more = {"other_labels": [IGNORED, *second.other[1:]]} if swapped else {}
+    return [
+        replace(first, at=(1, 2, 4), other_at=(0, 1, 3), **others),
+        replace(third, at=(), other=[], other_at=()),
+        replace(second, **more),
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_every_sensitive_token_counts_and_ordinary_text_for_the_language_alone(family, swapped, base_of):
+    base = base_of(family)
+    pairs = mixed_pairs(base, swapped=swapped)
+    found = terms_of(base, pairs, strength=3.0)
+    expected = by_hand(base, pairs, strength=3.0)
+    assert found.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    # each of the parts matters: leaving one out gives other numbers
+    for changed in (
+        [replace(pairs[0], at=pairs[0].at[:1], other_at=pairs[0].other_at[:1]), *pairs[1:]],
+        [pairs[0], pairs[2]],
+        *([[replace(pairs[0], other_labels=[]), pairs[1], replace(pairs[2], other_labels=[])]] if swapped else []),
+    ):
+        assert by_hand(base, changed, strength=3.0)[0] != pytest.approx(expected[0], rel=1e-4)
+
+
+def test_ordinary_text_alone_has_a_loss_and_a_gradient(base_of):
+    base = base_of("llama")
+    pairs = [replace(pair, at=(), other=[], other_at=()) for pair in some_pairs(base)]
+    terms = terms_of(base, pairs, strength=1000.0)
+    loss, language, fairness = terms.tolist()
+    assert (loss, fairness) == (language, 0.0)
+    terms[0].backward()
+    assert all(weight.grad is None or weight.grad.isfinite().all() for weight in base.model.parameters())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -131,7 +178,7 @@ def test_both_texts_are_drawn(family, base_of):
     """The fairness term alone has a gradient at the embeddings of tokens that are in one of the texts only."""
     base = base_of(family)
     ids, other = [11, 12, 13, 14], [21, 22, 23]
-    pair = Pair(ids=ids, at=2, other=other, other_at=2, labels=[IGNORED, 12, 13, 14])
+    pair = Pair(ids=ids, at=(2,), other=other, other_at=(2,), labels=[IGNORED, 12, 13, 14])
     weights = base.model.get_input_embeddings().weight
     gradients = []
     for strength in (0.0, 1.0):

@@ -54,6 +54,7 @@ def test_both_doors_ask_for_the_same_mitigation(requests, command):
         command(
             "mitigate", "m", "--corpus", "a.txt", "b.txt", "--attribute", "name",
             "--method", "embedding", "sentiment", "--strength", "0", "10",
+            "--unit", "window", "--ordinary", 0.5, "--hidden", 0.9,
             "--steps", 7, "--batch", 6, "--accumulate", 2, "--learning-rate", 1e-3,
             "--window", 64, "--lora", 4, "--dtype", "bfloat16", "--held-out", 20, "--max-articles", 300,
             "--labels-from", "builtin:opinion-words", "--labelled", 50, "--threshold", 0.5, "--seed", 3,
@@ -70,7 +71,17 @@ def test_both_doors_ask_for_the_same_mitigation(requests, command):
             methods=["embedding", "sentiment"],
             strengths=[0, 10],
             settings=MitigationSettings(
-                steps=7, batch=6, accumulate=2, learning_rate=1e-3, window=64, lora=4, dtype="bfloat16", seed=3
+                unit="window",
+                ordinary=0.5,
+                hidden=0.9,
+                steps=7,
+                batch=6,
+                accumulate=2,
+                learning_rate=1e-3,
+                window=64,
+                lora=4,
+                dtype="bfloat16",
+                seed=3,
             ),
             seeds=[3, 8],
             corpus_settings=CorpusSettings(

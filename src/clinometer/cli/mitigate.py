@@ -36,21 +36,43 @@ def mitigate(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="embedding, sentiment, or both.", show_default="embedding", metavar="METHOD…"),
+        typer.Option(
+            help="embedding, sentiment, swapped, counterexamples; one or several.",
+            show_default="embedding",
+            metavar="METHOD…",
+        ),
     ] = None,
     strength: Annotated[
         list[str] | None,
         typer.Option(
-            help="λ; one checkpoint for each. 0: a control, the same training without the fairness loss.",
+            help="λ of embedding and sentiment; one checkpoint for each. 0: a control, the same training without"
+            " the fairness loss.",
             show_default="10",
             metavar="λ…",
         ),
     ] = None,
+    unit: Annotated[
+        str, typer.Option(help="What is read as one text: sentence, or window (consecutive sentences).")
+    ] = "sentence",
+    ordinary: Annotated[
+        float, typer.Option(help="The share of each batch that is text of the corpus without a value.")
+    ] = 0.0,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 1000,
-    batch: Annotated[int, typer.Option(help="Sentences in a step, on all GPUs together.")] = 32,
+    batch: Annotated[int, typer.Option(help="Sentences or windows in a step, on all GPUs together.")] = 32,
     accumulate: Annotated[int, typer.Option(help="Compute a step in this many parts, to need less memory.")] = 1,
     learning_rate: arguments.LearningRateOption = 2.5e-5,
-    window: Annotated[int, typer.Option(help="Tokens of a sentence, at most.")] = 128,
+    window: Annotated[
+        int,
+        typer.Option(
+            help="Tokens of a sentence or window, at most.", show_default="128 of a sentence, 512 of a window"
+        ),
+    ] = 0,
+    hidden: Annotated[
+        float,
+        typer.Option(
+            help="Masked models: the share of the asked tokens that become [MASK]; others stay or change."
+        ),
+    ] = 0.8,
     lora: Annotated[int, typer.Option(help="Train low-rank matrices of this rank; 0: the weights.")] = 0,
     dtype: arguments.DtypeOption = "auto",
     held_out: Annotated[int, typer.Option(help="Documents kept apart to measure perplexity on.")] = 100,
@@ -107,13 +129,16 @@ def mitigate(
         attribute="" if attribute_file else attribute,
         attribute_file=attribute_file,
         methods=tuple(arguments.comma_separated(method or ["embedding"])),
-        strengths=numbers("--strength", strength or ["10"], such_as="0 1 10 100 1000"),
+        strengths=numbers("--strength", strength, such_as="0 1 10 100 1000") if strength else None,
         settings=MitigationSettings(
+            unit=unit,  # type: ignore[arg-type]  # what it may be is checked there
+            ordinary=ordinary,
             steps=steps,
             batch=batch,
             accumulate=accumulate,
             learning_rate=learning_rate,
             window=window,
+            hidden=hidden,
             lora=lora,
             dtype=dtype,
             seed=seed,
@@ -141,9 +166,14 @@ def mitigate(
 def _print(tuned: Tuned, checkpoint: Checkpoint) -> None:
     figures, tuning = checkpoint.figures, checkpoint.tuning
     show(checkpoint.folder)
+    distance = (
+        f", distance to the counterfactual {_first_to_last(figures, 'fairness')}"
+        if "fairness_of_first_tenth" in figures
+        else ""
+    )
     show(
-        f"  {figures['steps']:,} steps; language-model loss {_first_to_last(figures, 'language')}, distance to the"
-        f" counterfactual {_first_to_last(figures, 'fairness')} (first tenth to last)"
+        f"  {figures['steps']:,} steps; language-model loss {_first_to_last(figures, 'language')}{distance} (first"
+        " tenth to last)"
     )
     if "projection" in figures:
         projection = figures["projection"]

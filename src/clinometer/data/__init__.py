@@ -6,12 +6,15 @@ from clinometer.data.counterexamples_data import (
     Kind,
     Occupation,
     Sentences,
+    Statement,
     Verbalizer,
     load_occupations,
     load_sentences,
+    load_statements,
     load_verbalizer,
     read_occupations,
     read_sentences,
+    read_statements,
     read_verbalizer,
 )
 from clinometer.data.files import Card, CsvRow, check_keys, load_card, packaged, read_csv, read_text, read_toml
@@ -59,7 +62,14 @@ from clinometer.data.stigma_data import (
     read_prompts,
     read_published_conditions,
 )
-from clinometer.data.substitution import Mention, counterfactual, find_values, mention_finder
+from clinometer.data.substitution import (
+    Mention,
+    Substitution,
+    counterfactual,
+    find_values,
+    mention_finder,
+    substitution,
+)
 from clinometer.data.wording import split_sentences
 
 __all__ = [
@@ -90,6 +100,8 @@ __all__ = [
     "SensitiveSentences",
     "Sentences",
     "SocialPrompt",
+    "Statement",
+    "Substitution",
     "Templates",
     "Value",
     "Verbalizer",
@@ -109,6 +121,7 @@ __all__ = [
     "load_occupations",
     "load_prompts",
     "load_sentences",
+    "load_statements",
     "load_templates",
     "load_verbalizer",
     "match_groups",
@@ -126,11 +139,13 @@ __all__ = [
     "read_prompts",
     "read_published_conditions",
     "read_sentences",
+    "read_statements",
     "read_templates",
     "read_text",
     "read_toml",
     "read_verbalizer",
     "sensitive_sentences",
     "split_sentences",
+    "substitution",
     "template_finder",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from clinometer.data.files import Source, check_keys, packaged, read_csv, read_toml
-from clinometer.data.wording import check_fields
+from clinometer.data.wording import capitalised, check_fields, fill_fields, with_article
 from clinometer.errors import DataError, nearest
 from clinometer.types import MASK
 
@@ -176,3 +177,61 @@ def read_sentences(source: Source) -> Sentences:
     if table["blank"].count(MASK) != 1:
         raise DataError(f"'{source}': blank = {table['blank']!r}; expected a text with one {MASK}")
     return Sentences(blank=table["blank"], prefix=table["prefix"], kinds=tuple(Kind(**kind) for kind in kinds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A sentence about a person of the gender that is rarer in an occupation, and where its gendered words are."""
+
+    text: str
+    gendered: tuple[tuple[int, int], ...]  # start and end
+
+
+_RARER: dict[Gender, dict[str, str]] = {  # by the gender that dominates
+    "male": {"person": "woman", "she": "she", "her": "her"},
+    "female": {"person": "man", "she": "he", "her": "his"},
+}
+
+
+def load_statements() -> tuple[Statement, ...]:
+    """Return our own statements that go against the majority, of every occupation, to train on.
+
+    >>> statements = load_statements()
+    >>> first = statements[0]
+    >>> len(statements), first.text, [first.text[start:end] for start, end in first.gendered]
+    (696, 'The mechanician said that she had trained for years.', ['she'])
+    """
+    return statements_about(load_occupations(), read_statements(packaged("counterexamples", "statements.toml")))
+
+
+def read_statements(source: Source) -> tuple[str, ...]:
+    """Read statements with fields, in the format of statements.toml."""
+    listed = read_toml(source, keys=("statements",))["statements"]
+    if not isinstance(listed, list) or not listed or not all(isinstance(text, str) for text in listed):
+        raise DataError(f"'{source}': statements is not a list of texts; expected sentences with {{target}}")
+    gendered = {name for field in _RARER["male"] for name in (field, capitalised(field))}
+    for number, text in enumerate(listed, start=1):
+        where = f"'{source}': statements, entry {number}"
+        check_fields(where, text, {"target", "a_target", *gendered})
+        named = set(re.findall(r"{(\w+)}", text))
+        if not named & {"target", "a_target"} or not named & gendered:
+            raise DataError(f"{where}: {text!r}; expected an occupation ({{target}}) and a gender ({{she}})")
+    return tuple(listed)
+
+
+def statements_about(occupations: Sequence[Occupation], templates: Sequence[str]) -> tuple[Statement, ...]:
+    """Return every template filled for every occupation."""
+    found = []
+    for each in occupations:
+        of_job = {"target": each.name, "a_target": with_article(each.name, article=each.article)}
+        words = _RARER[each.dominance]
+        words = words | {capitalised(name): capitalised(word) for name, word in words.items()}
+        for template in templates:
+            text, spans = "", []
+            for part in re.split(r"({\w+})", template):
+                filled = fill_fields(part, {**of_job, **words})
+                if part.strip("{}") in words and part.startswith("{"):
+                    spans.append((len(text), len(text) + len(filled)))
+                text += filled
+            found.append(Statement(text=text, gendered=tuple(spans)))
+    return tuple(found)

@@ -38,6 +38,24 @@ class Mention:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A sensitive token, `text[start:end]`, and what took its place, `other[other_start:other_end]`."""
+
+    start: int
+    end: int
+    other_start: int
+    other_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """A counterfactual text, and every token that was replaced, in the order of the text."""
+
+    text: str
+    replaced: tuple[Replaced, ...]
+
+
 def counterfactual(text: str, attribute: Attribute, a: str, b: str, *, articles: bool = True) -> str:
     """Return cf(x, a, ã): the text with all sensitive tokens of value `a` replaced by those of value `b`.
 
@@ -66,15 +84,37 @@ def counterfactual(text: str, attribute: Attribute, a: str, b: str, *, articles:
     >>> counterfactual("A nurse met two nurses, and a Nurse's friend.", occupation, "nurse", "accountant")
     "An accountant met two accountants, and an Accountant's friend."
     """
-    old, new = attribute.value(a).sensitive_tokens, attribute.value(b)
-    words = new.sensitive_tokens
-    tokens = tuple(dict.fromkeys(old.values()))
+    return substitution(text, attribute, {a: b}, articles=articles).text
+
+
+def substitution(
+    text: str, attribute: Attribute, others: Mapping[str, str], *, articles: bool = True
+) -> Substitution:
+    """Replace several values at once, each by its own other value, and tell where; as `counterfactual` does one.
+
+    A word that was put there is not replaced again: "nurse" and "baker" can change places. A token that several of
+    the values share (a pronoun) follows the first of them.
+
+    >>> from clinometer.data.attributes import load_attribute
+    >>> occupation = load_attribute("occupation")
+    >>> found = substitution("A nurse met a baker.", occupation, {"nurse": "baker", "baker": "editor"})
+    >>> found.text, [found.text[each.other_start : each.other_end] for each in found.replaced]
+    ('A baker met an editor.', ['baker', 'editor'])
+    """
+    owner: dict[str, str] = {}
+    for value in others:
+        for token in attribute.value(value).sensitive_tokens.values():
+            owner.setdefault(token, value)
+    tokens = tuple(owner)
     spellings = _spellings(tokens)
     pieces: list[str] = []
-    done = 0
+    replaced: list[Replaced] = []
+    done = length = 0
     for match in _pattern(tokens).finditer(text):
         found = " ".join(match[0].split())
         token = spellings[found]
+        old, new = attribute.value(owner[token]).sensitive_tokens, attribute.value(others[owner[token]])
+        words = new.sensitive_tokens
         role = _role(token, old, words, owned=_OWNED.match(text, match.end()) is not None)
         start = match.start()
         first = found == token and _SENTENCE_START.search(text, max(0, start - _NEAR), start) is not None
@@ -87,9 +127,12 @@ def counterfactual(text: str, attribute: Attribute, a: str, b: str, *, articles:
                 in_capitals = found == token.upper() != token  # "A CEO" is not
                 kept = text[done : article.start()] + _article_in_case(article[1], chosen, in_capitals=in_capitals)
                 pieces[-1] = kept + text[article.end(1) : start]
+        begins = length + len(pieces[-1])
+        length = begins + len(replacement)
+        replaced.append(Replaced(start, match.end(), begins, length))
         pieces.append(replacement)
         done = match.end()
-    return "".join([*pieces, text[done:]])
+    return Substitution("".join([*pieces, text[done:]]), tuple(replaced))
 
 
 def find_values(text: str, attribute: Attribute) -> tuple[str, ...]:

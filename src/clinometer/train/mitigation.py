@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import collections
 import functools
+import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
+from clinometer.data import load_statements
 from clinometer.engine.progress import Progress, Silent
-from clinometer.errors import DataError, InputError, ModelError, nearest
+from clinometer.errors import InputError, ModelError, nearest
+from clinometer.probes.kit.before_after import SHARED_SETTINGS
 from clinometer.probes.kit.numbers import signed
 from clinometer.train.base import BaseModel, KeptBase, add_adapter, merge_adapter
+from clinometer.train.checked import Checked, CheckedPairs
 from clinometer.train.checkpoints import Checkpoint, WorkFolder, finish, finished
 from clinometer.train.loop import History, Recipe, train
-from clinometer.train.material import Material, Pairs, collate
+from clinometer.train.material import Material
+from clinometer.train.pairs import collate
 from clinometer.train.processes import join_processes
 from clinometer.train.quality import MaskedTexts, perplexity_figures
 from clinometer.train.randomness import rng_at
@@ -31,6 +36,7 @@ from clinometer.train.regularisers import TERMS, layers_of, regularised_terms
 from clinometer.train.sentiment import SentimentProjection, fit_projection
 from clinometer.train.settings import (
     METHODS,
+    WITH_STRENGTH,
     LabellingSettings,
     MitigationMethod,
     MitigationSettings,
@@ -39,6 +45,8 @@ from clinometer.train.settings import (
 from clinometer.types import ModelKind
 
 _PROJECTION = "sentiment-projection.safetensors"
+_USUAL_STRENGTH = 10.0
+_OCCUPATION = "occupation"  # the attribute that counterexamples are known for
 _LIMITS = (
     "Measured, not cured: what this model writes about the attribute was drawn together on one corpus and for the"
     " values listed in the attribute. Other words, other attributes and other prompts may lean as before. Audit it"
@@ -55,13 +63,21 @@ class Variant:
 
 
 def variants(
-    methods: Sequence[str], strengths: Sequence[float], *, model: str, attribute: str, common: MitigationSettings
+    methods: Sequence[str],
+    strengths: Sequence[float] | None,
+    *,
+    model: str,
+    attribute: str,
+    common: MitigationSettings,
 ) -> tuple[Variant, ...]:
     """Return what is to be trained, by method and strength; strength 0 is one control for all methods.
 
-    >>> found = variants(["embedding"], [0, 10], model="gpt2", attribute="name", common=MitigationSettings())
+    Without strengths, methods that have one get 10. A method without a fairness loss is trained once.
+
+    >>> chosen = ["embedding", "swapped"]
+    >>> found = variants(chosen, [0, 10], model="gpt2", attribute="name", common=MitigationSettings())
     >>> [each.name for each in found]
-    ['gpt2-name-control', 'gpt2-name-embedding-10']
+    ['gpt2-name-control', 'gpt2-name-embedding-10', 'gpt2-name-swapped']
     """
     usual = [method for method in METHODS if method != "control"]
     chosen: list[MitigationMethod] = []
@@ -70,7 +86,15 @@ def variants(
         if method not in known:
             raise InputError(f"no method {method!r}; {nearest(method, usual)}; the control is --strength 0")
         chosen.append(known[method])
-    if not chosen or not strengths:
+    without = [method for method in chosen if method not in WITH_STRENGTH]
+    if strengths is None:
+        strengths = () if len(without) == len(chosen) and chosen else (_USUAL_STRENGTH,)
+    elif any(strengths) and len(without) == len(chosen):
+        raise InputError(
+            f"--strength {', '.join(f'{each:g}' for each in strengths if each)} weighs a fairness loss, and"
+            f" {' and '.join(without)} has none; leave it out, or give --strength 0 for a control"
+        )
+    if not chosen or not (strengths or without):
         raise InputError("name at least one method and one strength, such as --method embedding --strength 10")
     shown = collections.Counter(f"{strength:g}" for strength in set(strengths))
     if repeated := [strength for strength, count in shown.items() if count > 1]:
@@ -81,10 +105,11 @@ def variants(
         *(control if 0 in strengths else []),
         *(
             Variant(
-                name=f"{stem}-{method}-{strength:g}", settings=replace(common, method=method, strength=strength)
+                name=f"{stem}-{method}-{strength:g}" if strength else f"{stem}-{method}",
+                settings=replace(common, method=method, strength=strength),
             )
             for method in dict.fromkeys(chosen)
-            for strength in sorted(set(strengths) - {0})
+            for strength in ([0.0] if method in without else sorted(set(strengths) - {0}))
         ),
     )
 
@@ -154,7 +179,7 @@ def mitigate(
     join_processes()
     kept = model if isinstance(model, KeptBase) else KeptBase(model)
     base = kept.copy(device=device, dtype=settings.dtype, kinds=("causal", "masked"))
-    _check_method(base, settings, projection)
+    _check_method(base, settings, projection, attribute=material.attribute.name)
     described: dict[str, str | int | float | bool] = {
         "base": base.info.weights,
         "attribute": material.attribute.name,
@@ -162,7 +187,13 @@ def mitigate(
         "dtype": base.computes_in,
         "projection": projection.digest if projection else "",
         **card_settings(settings),
+        "window": settings.tokens,
     }
+    if settings.unit != "sentence" or settings.ordinary:  # which read more than the sentences with a value
+        described["documents"] = material.split.training.digest
+    if settings.method == "counterexamples":
+        texts = "\0".join(each.text for each in load_statements())
+        described["statements"] = hashlib.sha256(texts.encode()).hexdigest()
     if there := finished(place, described):
         return there
     rows = settings.steps * settings.batch
@@ -173,7 +204,7 @@ def mitigate(
         recipe = Recipe(
             label=f"training {place.name}",
             rows=rows,
-            row_at=trained_on.row_at,
+            row_at=trained_on.pairs.row_at,
             collate=functools.partial(collate, pad_id=base.pad_id),
             loss=functools.partial(
                 regularised_terms,
@@ -224,16 +255,17 @@ def mitigate(
                 "method": settings.method,
                 "attribute": material.attribute.name,
                 "data": material.corpus,
-                "amount": f"{settings.strength:g}",
+                **_strength(settings),
                 "seed": str(settings.seed),
+                **_unusual(settings),
                 "changed": str(changed),
                 "weights": str(weights),
                 **_quality(filling),
             },
             settings=described,
             figures={
-                **_figures(material, trained_on, rows),
-                **_term_figures(history),
+                **_figures(material, trained_on, settings),
+                **_term_figures(history, settings),
                 "weights_changed": changed,
                 "weights": weights,
                 **({"projection": dict(projection.figures)} if projection else {}),
@@ -243,18 +275,25 @@ def mitigate(
         )
 
 
-def check_methods(methods: Sequence[str], *, kind: ModelKind, model: str) -> None:
-    """Refuse a method that a model of this kind cannot be trained with; costs nothing."""
+def check_methods(methods: Sequence[str], *, kind: ModelKind, model: str, attribute: str) -> None:
+    """Refuse a method that does not fit a model of this kind, or this attribute; costs nothing."""
     if kind == "masked" and "sentiment" in methods:
         raise InputError(
             f"the method sentiment is for causal models, and {model!r} is a masked one; give --method embedding"
         )
+    if "counterexamples" in methods and attribute != _OCCUPATION:
+        raise InputError(
+            f"the counterexamples are about occupations, and the attribute is '{attribute}'; give --attribute"
+            f" {_OCCUPATION}, or --method swapped"
+        )
 
 
-def _check_method(base: BaseModel, settings: MitigationSettings, projection: SentimentProjection | None) -> None:
+def _check_method(
+    base: BaseModel, settings: MitigationSettings, projection: SentimentProjection | None, *, attribute: str
+) -> None:
     """Refuse what cannot be trained, before anything long begins."""
     layers_of(base.model)
-    check_methods([settings.method], kind=base.kind, model=base.name)
+    check_methods([settings.method], kind=base.kind, model=base.name, attribute=attribute)
     if settings.method == "sentiment":
         if projection is None:
             raise InputError("the method sentiment needs a projection; make one with fit_projection()")
@@ -264,65 +303,44 @@ def _check_method(base: BaseModel, settings: MitigationSettings, projection: Sen
         raise InputError(f"the method {settings.method} takes no projection; leave it out")
 
 
-@final
-class CheckedPairs:
-    """The pairs that trainings on one material read: made, and searched for evaluation templates, once.
-
-    Method and strength decide nothing about them, so all variants of a request read the same ones.
-    """
-
-    def __init__(self, material: Material) -> None:
-        self._material = material
-        self._made: dict[tuple[str, str, MitigationSettings], Pairs] = {}
-
-    def of(self, base: BaseModel, settings: MitigationSettings) -> Pairs:
-        """Return the pairs; DataError where a template of the evaluation appears in what would be trained on."""
-        key = (base.kind, base.info.tokenizer, replace(settings, method="control", strength=0.0))
-        if key not in self._made:
-            pairs = Pairs(
-                base,
-                self._material.found.sentences,
-                self._material.attribute,
-                batch=settings.batch,
-                window=settings.window,
-                seed=settings.seed,
-                masked_share=settings.masked_share,
-            )
-            self._check(pairs, rows=settings.steps * settings.batch)
-            self._made[key] = pairs
-        return self._made[key]
-
-    def _check(self, pairs: Pairs, *, rows: int) -> None:
-        template_in = self._material.template_finder()
-        for place in range(rows):
-            for text in pairs.texts_at(place):
-                if template := template_in(text):
-                    raise DataError(
-                        f"the evaluation template {template!r} appears in the training text {text[:200]!r}; take"
-                        " that sentence out of the corpus"
-                    )
-
-
 def _title(base: BaseModel, material: Material, settings: MitigationSettings) -> str:
     if settings.is_control:
         return (
             f"{base.name} after continued training on sentences about {material.attribute.name} (control, λ = 0)"
         )
+    if settings.method == "swapped":
+        return f"{base.name}, {material.attribute.name} mitigated by training on text with values swapped"
+    if settings.method == "counterexamples":
+        return f"{base.name}, {material.attribute.name} mitigated by training on counterexamples"
     return (
         f"{base.name}, {material.attribute.name} mitigated by {settings.method} regularisation,"
         f" λ = {settings.strength:g}"
     )
 
 
-def _figures(material: Material, pairs: Pairs, rows: int) -> dict[str, Any]:
-    found = material.found
+def _strength(settings: MitigationSettings) -> dict[str, str]:
+    """Return λ as a card tells it; a method that has none tells none."""
+    has_one = settings.is_control or settings.method in WITH_STRENGTH
+    return {"amount": f"{settings.strength:g}"} if has_one else {}
+
+
+def _unusual(settings: MitigationSettings) -> dict[str, str]:
+    """Return what a training was done with and is not usual, so that audits take no two ways for repetitions."""
+    usual = MitigationSettings()
+    chosen = {name: getattr(settings, name) for name in SHARED_SETTINGS}
+    return {name: str(value) for name, value in chosen.items() if value != getattr(usual, name)}
+
+
+def _figures(material: Material, trained_on: Checked, settings: MitigationSettings) -> dict[str, Any]:
+    ordinary = settings.steps * settings.ordinary_rows
+    read = "statement" if settings.method == "counterexamples" else settings.unit
     return {
-        "documents": found.documents,
+        "documents": material.found.documents,
         "documents_held_out": len(material.split.held_out),
-        "sentences": len(pairs),
-        "sentences_read": rows,
-        "left_out_with_a_template": sum(found.with_template.values()),
-        "left_out_too_short_too_long_repeated": found.too_short + found.too_long + found.repeated,
+        f"{read}s": len(trained_on.pairs),
+        f"{read}s_read": settings.steps * settings.batch - ordinary,
+        **({"ordinary": trained_on.pairs.ordinary, "ordinary_read": ordinary} if ordinary else {}),
+        **trained_on.left_out,
     }
 
 
@@ -349,17 +367,16 @@ def _in_words(filling: Mapping[str, Mapping[str, float]]) -> str:
     )
 
 
-def _term_figures(history: History) -> dict[str, float]:
-    terms = np.array(history.terms)
+def _term_figures(history: History, settings: MitigationSettings) -> dict[str, float]:
+    """Return the terms of the loss at both ends of the training; of the fairness loss, by text that has one."""
+    terms = np.array(history.terms) / [1, 1, 1 - settings.ordinary_rows / settings.batch]
     tenth = max(1, len(terms) // 10)
+    known = TERMS if settings.method != "counterexamples" else TERMS[:2]  # which compares nothing
     return {
         "steps": len(terms),
         **{
             f"{name}_of_{part}_tenth": float(some[:, index].mean())
-            for index, name in enumerate(TERMS)
+            for index, name in enumerate(known)
             for part, some in (("first", terms[:tenth]), ("last", terms[-tenth:]))
         },
     }
-
-
-_PROJECTION = "sentiment-projection.safetensors"

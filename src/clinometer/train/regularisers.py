@@ -26,33 +26,38 @@ def regularised_terms(
     shifted: bool,
     compute: torch.dtype,
 ) -> Tensor:
-    r"""Return the loss of a batch, and its two parts, each a mean over sentences.
+    r"""Return the loss of a batch, and its two parts, each a mean over texts.
 
-    .. math:: L(x) = L_{LM}(x) + \lambda\, d(f(\bar h(x_{1:i})), f(\bar h(\tilde x_{1:i}))), \quad
-        d(u, v) = 1 - \frac{u^T v}{\|u\|\|v\|}
+    .. math:: L(x) = L_{LM}(x) + \frac{\lambda}{|I|} \sum_{i \in I}
+        d(f(\bar h(x_{1:i})), f(\bar h(\tilde x_{1:i}))), \quad d(u, v) = 1 - \frac{u^T v}{\|u\|\|v\|}
+
+    I are the sensitive tokens of x that are compared; of ordinary text, which has none, L is the language-model
+    loss alone. Where the counterfactual has labels, too, L_LM is the mean of both.
 
     Args:
         model: a causal or masked model of transformers.
-        batch: as `pairs.collate` makes it: sentences, then their counterfactuals.
+        batch: as `pairs.collate` makes it: texts, then their counterfactuals.
         strength: λ.
         project: f: the hidden layer of the sentiment projection; None: h̄ itself (embedding regularisation).
         shifted: whether the label of a token is predicted at the token before it (causal) or at its own place.
         compute: the number format; with bfloat16 the matrix products run in it.
     """
-    sentences = len(batch["labels"])
+    asked = len(batch["labels"])
     in_bfloat16 = torch.autocast(batch["input_ids"].device.type, torch.bfloat16, enabled=compute == torch.bfloat16)
-    with in_bfloat16, caught_layers(model) as caught, _projecting_first(model, sentences):
+    with in_bfloat16, caught_layers(model) as caught, _projecting_first(model, asked):
         # a causal model reads from left to right and never sees the padding at the right
         output = (
             model(input_ids=batch["input_ids"], use_cache=False)
             if shifted
             else model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
         )
-    language = language_loss(output.logits[:sentences], batch["labels"], shifted=shifted)
-    vectors = mean_of_last_two(caught, batch["at"])
+    language = language_loss(output.logits[:asked], batch["labels"], shifted=shifted, weights=batch["weights"])
+    vectors = mean_of_last_two(caught, batch["at"].flatten(), rows=batch["rows"].flatten())
     if project is not None:
         vectors = project(vectors)
-    fairness = cosine_distance(vectors[:sentences], vectors[sentences:]).mean()
+    places = batch["at"].shape[1]
+    distances = cosine_distance(vectors[:places], vectors[places:])
+    fairness = (distances * batch["shares"]).sum() / batch["weights"].sum()  # there are as many rows as weight
     # at strength 0 the vectors must not matter, not even if they are not numbers
     loss = language + strength * fairness if strength else language
     return torch.stack([loss, language.detach(), fairness.detach()])
@@ -60,7 +65,7 @@ def regularised_terms(
 
 @contextlib.contextmanager
 def _projecting_first(model: Any, rows: int) -> Iterator[None]:
-    """Project only the first rows to the vocabulary: the words of a counterfactual are not needed."""
+    """Project only the first rows to the vocabulary: words of a counterfactual without labels are not needed."""
     head: nn.Module = model.get_output_embeddings()
     handle = head.register_forward_pre_hook(lambda _head, given: (given[0][:rows], *given[1:]))
     try:
@@ -69,10 +74,10 @@ def _projecting_first(model: Any, rows: int) -> Iterator[None]:
         handle.remove()
 
 
-def language_loss(logits: Tensor, labels: Tensor, *, shifted: bool) -> Tensor:
-    """Return −ln p(token), averaged over the tokens asked for of each sentence, then over sentences.
+def language_loss(logits: Tensor, labels: Tensor, *, shifted: bool, weights: Tensor | None = None) -> Tensor:
+    """Return −ln p(token), averaged over the tokens asked for of each text, then over texts by their weights.
 
-    So every sentence has the same weight, and a step in several parts is the same step.
+    So every text has its weight, whatever its length, and a step in several parts is the same step.
     """
     if shifted:
         logits, labels = logits[:, :-1], labels[:, 1:]
@@ -80,7 +85,8 @@ def language_loss(logits: Tensor, labels: Tensor, *, shifted: bool) -> Tensor:
     flat = cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED, reduction="none")
     each = flat.reshape(labels.shape)
     asked = (labels != IGNORED).sum(dim=1).clamp(min=1)
-    return (each.sum(dim=1) / asked).mean()
+    of_texts = each.sum(dim=1) / asked
+    return of_texts.mean() if weights is None else (of_texts * weights).sum() / weights.sum()
 
 
 def cosine_distance(a: Tensor, b: Tensor) -> Tensor:
@@ -129,15 +135,18 @@ def caught_layers(model: Any) -> Iterator[list[Tensor]]:
             handle.remove()
 
 
-def mean_of_last_two(caught: list[Tensor], at: Tensor) -> Tensor:
-    """Return h̄, by which the paper compares two prefixes, at one place of each row, in float32 (rows × width).
+def mean_of_last_two(caught: list[Tensor], at: Tensor, *, rows: Tensor | None = None) -> Tensor:
+    """Return h̄, by which the paper compares two prefixes, at places of rows, in float32 (places × width).
+
+    Without `rows`, there is one place in each row, in their order.
 
     It is the mean of what the last two layers themselves give. What transformers calls the last hidden state has
     gone through one more normalisation in most families: in SmolLM2 it is then 15 times shorter than that of the
     layer before, and a mean of the two would depend on that other layer alone.
     """
     before, last = caught
-    rows = torch.arange(len(at), device=at.device)
+    if rows is None:
+        rows = torch.arange(len(at), device=at.device)
     return (before[rows, at].float() + last[rows, at].float()) / 2
 
 

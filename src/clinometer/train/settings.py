@@ -11,8 +11,13 @@ from clinometer.types import MASK, Dtype
 
 REVIEW = "{review}"
 
-MitigationMethod = Literal["embedding", "sentiment", "control"]
+MitigationMethod = Literal["embedding", "sentiment", "swapped", "counterexamples", "control"]
 METHODS: tuple[MitigationMethod, ...] = get_args(MitigationMethod)
+WITH_STRENGTH: tuple[MitigationMethod, ...] = ("embedding", "sentiment")  # which have a fairness loss
+
+TextUnit = Literal["sentence", "window"]
+UNITS: tuple[TextUnit, ...] = get_args(TextUnit)
+_TOKENS: dict[TextUnit, int] = {"sentence": 128, "window": 512}  # the paper reads sequences of 512
 
 LEAST_HELD_OUT = 10  # documents: fewer give no interval
 
@@ -122,13 +127,16 @@ class MitigationSettings:
     """
 
     method: MitigationMethod = "embedding"
-    strength: float = 10.0  # λ; 0, and 0 alone, for the control
+    strength: float = 10.0  # λ; 0, and 0 alone, for all methods but embedding and sentiment
+    unit: TextUnit = "sentence"  # what one row is: a sentence, or consecutive sentences of a document
+    ordinary: float = 0.0  # the share of each batch that mentions no value, for the language-model loss alone
     steps: int = 1000
-    batch: int = 32  # sentences in a step
+    batch: int = 32  # sentences or windows in a step, ordinary ones among them
     accumulate: int = 1  # parts in which a step is computed, to need less memory
     learning_rate: float = 2.5e-5
-    window: int = 128  # tokens of a sentence
+    window: int = 0  # tokens of a unit, at most; 0: 128 of a sentence, 512 of a window
     masked_share: float = 0.15  # of the tokens, in a masked model
+    hidden: float = 0.8  # of these, that become [MASK]; the rest stay or become other words, half each, as in BERT
     lora: int = 0  # the rank of the low-rank matrices that are trained instead of the weights; 0: the weights
     dtype: Dtype = "auto"
     seed: int = 0
@@ -136,19 +144,37 @@ class MitigationSettings:
     def __post_init__(self) -> None:
         _check_common(self.seed, self.batch, self.learning_rate)
         _check("method", self.method, self.method in METHODS, f"one of {', '.join(METHODS)}")
-        fine = math.isfinite(self.strength) and self.strength >= 0 and (self.strength > 0) != self.is_control
-        _check("strength", self.strength, fine, "0 for the control, and a number above 0 for every other method")
+        regularised = self.method in WITH_STRENGTH
+        fine = math.isfinite(self.strength) and self.strength >= 0 and (self.strength > 0) == regularised
+        expected = f"0 for the control, and a number above 0 for {' and '.join(WITH_STRENGTH)}"
+        _check("strength", self.strength, fine, expected)
+        _check("unit", self.unit, self.unit in UNITS, " or ".join(UNITS))
+        _check("ordinary", self.ordinary, 0 <= self.ordinary < 1, "0 or more and less than 1")
+        some = not self.ordinary or 1 <= self.ordinary_rows < self.batch
+        both = f"a share that leaves ordinary and other text in a batch of {self.batch}"
+        _check("ordinary", self.ordinary, some, both)
         _check("steps", self.steps, self.steps >= 1, "1 or more")
         parts = self.accumulate >= 1 and self.batch % self.accumulate == 0
         _check("accumulate", self.accumulate, parts, f"a number by which a batch of {self.batch} can be divided")
-        _check("window", self.window, self.window >= 8, "8 tokens or more")
+        _check("window", self.window, self.window == 0 or self.window >= 8, "8 tokens or more")
         _check("masked_share", self.masked_share, 0 < self.masked_share < 1, "between 0 and 1")
+        _check("hidden", self.hidden, 0 < self.hidden <= 1, "more than 0 and at most 1")
         _check("lora", self.lora, self.lora >= 0, "0 (train the weights themselves) or a rank of 1 or more")
 
     @property
     def is_control(self) -> bool:
         """Whether it is the same training without a fairness loss, to compare with."""
         return self.method == "control"
+
+    @property
+    def tokens(self) -> int:
+        """The most tokens of a sentence or window."""
+        return self.window or _TOKENS[self.unit]
+
+    @property
+    def ordinary_rows(self) -> int:
+        """How many texts of a batch are ordinary."""
+        return round(self.ordinary * self.batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,14 +51,17 @@ PROBES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MitigateRequest:
-    """A causal or masked model to mitigate, once for each method and strength; strength 0 is the control."""
+    """A causal or masked model to mitigate, once for each method and strength; strength 0 is the control.
+
+    Without strengths, every method that has one gets 10.
+    """
 
     model: str
     corpus: tuple[Path, ...]  # several files are one corpus
     attribute: str = "occupation"  # one of ours …
     attribute_file: Path | None = None  # … or your own instead
     methods: tuple[str, ...] = ("embedding",)
-    strengths: tuple[float, ...] = (10.0,)
+    strengths: tuple[float, ...] | None = None
     settings: MitigationSettings = field(default_factory=MitigationSettings)  # each has its own λ and seed
     seeds: Seeds = None  # of the trainings of each method and strength; all else has that of the settings
     corpus_settings: CorpusSettings = field(default_factory=CorpusSettings)
@@ -144,7 +147,7 @@ def _checked(request: MitigateRequest) -> tuple[Attribute, tuple[Variant, ...], 
             " builtin:causal"
         )
     methods = [each.settings.method for each in wanted]
-    check_methods(methods, kind=kind, model=request.model)
+    check_methods(methods, kind=kind, model=request.model, attribute=attribute.name)
     scorer = _labelling(request).scorer
     if "sentiment" in methods and "classify" not in capabilities_of(ModelSpec(name=scorer)):
         raise ModelError(f"{scorer!r} cannot judge sentiment; expected a classifier such as builtin:sentiment")
@@ -173,8 +176,9 @@ def _read(request: MitigateRequest, attribute: Attribute, progress: Progress) ->
         seed=request.settings.seed,
     )
     found = material.found
+    read = "" if request.settings.unit == "sentence" else ", in windows of their documents"
     progress.note(
-        f"{len(found.sentences):,} sentences to train on; {sum(found.with_template.values()):,} were left out"
-        " because a template of the evaluation appears in them"
+        f"{len(found.sentences):,} sentences to train on{read}; {sum(found.with_template.values()):,} were left"
+        " out because a template of the evaluation appears in them"
     )
     return material

@@ -270,9 +270,10 @@ class CheckpointResults:
 
     @property
     def training(self) -> str:
-        """The method, and its strength where the checkpoint was mitigated."""
-        method = self.checkpoint.method
-        return f"{method}, λ = {self.strength}" if self.checkpoint.attribute else method
+        """The method, and its strength where the checkpoint was mitigated with one."""
+        method, strength = self.checkpoint.method, self.checkpoint.strength
+        none = isinstance(strength, float) and math.isnan(strength)
+        return f"{method}, λ = {self.strength}" if self.checkpoint.attribute and not none else method
 
     def tested(self, against: str) -> dict[str, ChangeVerdict]:
         """Return for each scorer what follows from the excess beside the other model's."""
@@ -371,8 +372,11 @@ def _names(results: Sequence[CheckpointResults]) -> str:
     """Name checkpoints by method and strengths; where that fits several of them, by their names."""
     if len({each.training for each in results}) < len(results):
         return "; ".join(each.checkpoint.name for each in results)
-    by_method = itertools.groupby(results, key=lambda each: each.checkpoint.method)
-    return "; ".join(f"{method}, λ = {', '.join(each.strength for each in some)}" for method, some in by_method)
+    named = []
+    for _, group in itertools.groupby(results, key=lambda each: each.checkpoint.method):
+        first, *more = group
+        named.append(", ".join([first.training, *(each.strength for each in more)]))
+    return "; ".join(named)
 
 
 def _long_headline(result: CheckpointResults) -> str:

@@ -34,7 +34,22 @@ from clinometer.types import ChangeVerdict, Figure, Finding, Findings, ModelInfo
 
 WORSE = 1.05  # times the perplexity before, by the lower limit of its interval: a cost that a reader is warned of
 AS_GIVEN = "as given"
-METHODS = (AS_GIVEN, CONTROL, "embedding", "sentiment")  # the order in which tables and charts name them
+# the order in which tables and charts name them
+METHODS = (AS_GIVEN, CONTROL, "embedding", "sentiment", "swapped", "counterexamples")
+
+
+# settings of a mitigation that its checkpoints share; a card tells those that are not the usual ones
+SHARED_SETTINGS = (
+    "unit",
+    "ordinary",
+    "steps",
+    "batch",
+    "learning_rate",
+    "window",
+    "masked_share",
+    "hidden",
+    "lora",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +108,7 @@ class Checkpoint:
     control: int | None  # the same training without the fairness loss; of a control itself: None
     control_name: str
     method: str
-    strength: Label  # λ: a number where all strengths of the run are numbers
+    strength: Label  # λ: a number where all strengths of the run are numbers; NaN: the method has none
     attribute: str  # whose influence was to be reduced; "": tuned for something else
 
     @property
@@ -110,7 +125,7 @@ class Checkpoint:
 def checkpoints_of(models: Sequence[ModelInfo]) -> tuple[Checkpoint, ...]:
     """Return every checkpoint whose base is among the models, by base, attribute, method and strength."""
     pairs = pairs_of(models)
-    amounts = {pair.after: amount_number(models[pair.after].tuning.get("amount", "")) for pair in pairs}
+    amounts = {pair.after: _strength(models[pair.after]) for pair in pairs}
     numbered = None not in amounts.values()
     found = []
     for pair in pairs:  # they come by strength
@@ -137,8 +152,14 @@ def checkpoints_of(models: Sequence[ModelInfo]) -> tuple[Checkpoint, ...]:
     return tuple(sorted(found, key=place))
 
 
+def _strength(model: ModelInfo) -> float | None:
+    """λ; NaN where a mitigated model has none, because its method has no fairness loss."""
+    none = is_mitigated(model) and "amount" not in model.tuning
+    return math.nan if none else amount_number(model.tuning.get("amount", ""))
+
+
 def _control(pair: Pair, models: Sequence[ModelInfo], pairs: Sequence[Pair]) -> int | None:
-    """The control of a checkpoint: of the same base and attribute, and best of the same data and seed."""
+    """The control of a checkpoint: of the same base and attribute, and best of the same data, ways and seed."""
     own = models[pair.after].tuning
     if own.get("method") == CONTROL or not is_mitigated(models[pair.after]):
         return None
@@ -151,7 +172,9 @@ def _control(pair: Pair, models: Sequence[ModelInfo], pairs: Sequence[Pair]) -> 
     ]
     return min(
         controls,
-        key=lambda at: sum(models[at].tuning.get(name) != own.get(name) for name in ("data", "seed")),
+        key=lambda at: sum(
+            models[at].tuning.get(name) != own.get(name) for name in ("data", "seed", *SHARED_SETTINGS)
+        ),
         default=None,
     )
 
@@ -163,7 +186,8 @@ def training_of(model: ModelInfo) -> str:
         return AS_GIVEN
     method = tuning.get("method", "") or "tuned"
     if is_mitigated(model):
-        return f"{method} on {tuning['attribute']}, λ = {tuning.get('amount', '')}"
+        strength = f", λ = {tuning['amount']}" if "amount" in tuning else ""
+        return f"{method} on {tuning['attribute']}{strength}"
     return ", ".join(part for part in (method, tuning.get("data", ""), tuning.get("amount", "")) if part)
 
 

@@ -494,7 +494,7 @@ def tunings_of(models: Sequence[ModelInfo]) -> tuple[Tuning, ...]:
         if mitigated:
             labels |= {name: tuning.get(name, "") for name in ("method", "attribute")}
         amount = tuning.get("amount", "")
-        text = f"λ = {amount}" if is_mitigated(model) else amount
+        text = f"λ = {amount}" if is_mitigated(model) and amount else amount
         labels |= {"corpus": tuning.get("data", ""), "amount": number if numbers and number is not None else text}
         found.append(Tuning(base=pair.before, tuned=pair.after, labels=labels))
     return tuple(sorted(found, key=lambda each: (each.base, str(each.labels["corpus"]))))  # pairs come by amount
