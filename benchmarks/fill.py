@@ -136,7 +136,7 @@ def compare(requests: list[Fill], folder: Path, options: argparse.Namespace) -> 
     sizes: dict[str, int] = {}
     for name, at_size in others.items():
         trial = {str(size): at_size(size) for size in options.batches}
-        trials = median_seconds(trial, repeats=1, after=wait) if len(trial) > 1 else {size: 0.0 for size in trial}
+        trials = median_seconds(trial, repeats=1, after=wait) if len(trial) > 1 else dict.fromkeys(trial, 0.0)
         sizes[name] = int(min(trials, key=lambda size: trials[size]))
     plan, answers = _plan(model, requests, options), {}
     runs: dict[str, Callable[[], Any]] = {"ours": lambda: answers.update(_answers(model, requests, options))}

@@ -109,6 +109,9 @@ def test_a_quantised_checkpoint_needs_its_library(copy, method, monkeypatch):
         check_model(ModelSpec(name=str(folder)))
 
 
+@pytest.mark.skipif(
+    torch.cuda.is_available(), reason="beside a GPU transformers runs 8-bit floats by kernels for it"
+)
 def test_a_quantised_checkpoint_is_asked_like_any_other(copy, tmp_path):
     """8-bit floats in blocks, which transformers reads without another library."""
     plain = copy("llama")

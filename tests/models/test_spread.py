@@ -31,7 +31,10 @@ def test_a_spread_model_is_left_where_it_was_put_and_answers_the_same(tiny_folde
     source = replace(resolve(spec), spread=True)
     spread = MaskedModel.load(source, spec, torch.device("cpu"))
     question = [Fill(text="the nurse is [MASK].", top_k=5)]
-    assert spread.fill(question) == load_model(spec, device="cpu").fill(question)
+    (found,), (plain,) = spread.fill(question), load_model(spec, device="cpu").fill(question)
+    assert found.words == plain.words
+    # a GPU, where there is one, rounds in its own way
+    assert found.logprobs == pytest.approx(plain.logprobs, abs=1e-5 if torch.cuda.is_available() else 0)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

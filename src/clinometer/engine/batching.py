@@ -14,9 +14,9 @@ WINDOW = 16_384
 # Padded tokens in one batch. A CPU needs few to be busy, a GPU many. A batch that does not fit is split.
 _CPU_TOKENS = 2_048
 _GPU_TOKENS = 262_144
-# This part of what a batch may hold keeps the device busy, even a large GPU. Such a batch ends where the length
-# changes: rows of one length need no padding, and attention without a mask is faster.
-_ENOUGH = 8
+# An eighth of what a batch may hold keeps the device busy, be it a CPU or a large GPU. Such a batch ends where the
+# length changes: rows of one length need no padding, and attention without a mask is faster.
+_ENOUGH_PART, _ENOUGH_TOKENS = 8, 256
 _EVEN_ROWS = 64  # full batches have a multiple of this many rows: few shapes, which devices like
 
 
@@ -40,8 +40,9 @@ def plan_batches(costs: Sequence[int], *, budget: int) -> list[list[int]]:
     makes the same batches and its answers have the same bits.
 
     >>> plan_batches([3, 8, 3, 4], budget=9)
-    [[1], [3], [0, 2]]
+    [[1], [3, 0], [2]]
     """
+    enough = max(_ENOUGH_TOKENS, budget // _ENOUGH_PART)
     rising = -np.asarray(costs, np.int64)
     order = np.argsort(rising, kind="stable")
     rising = rising[order]
@@ -53,9 +54,9 @@ def plan_batches(costs: Sequence[int], *, budget: int) -> list[list[int]]:
         if most >= _EVEN_ROWS:
             most -= most % _EVEN_ROWS
         last = min(first + most, len(order))
-        enough = first + -(-budget // (_ENOUGH * longest))
-        if enough < last:
-            shorter = int(np.searchsorted(rising, rising[enough - 1], side="right"))
+        least = first + -(-enough // longest)
+        if least < last:
+            shorter = int(np.searchsorted(rising, rising[least - 1], side="right"))
             last = min(last, shorter)
         batches.append(order[first:last].tolist())
         first = last

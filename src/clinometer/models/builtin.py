@@ -337,6 +337,10 @@ def _convert_gguf(gguf: Path, folder: Path, model: BuiltIn) -> None:
             plain = AutoModelForCausalLM.from_config(config)
         plain.load_state_dict(read.state_dict(), assign=True)
         plain.tie_weights()
+        # some versions of transformers take the token that begins a message for the one that ends it
+        for role in ("bos", "eos", "pad"):
+            token = tokenizer.convert_ids_to_tokens(getattr(config, f"{role}_token_id"))
+            setattr(tokenizer, f"{role}_token", token)
         # "<|endoftext|>" ends a document of the pre-training text; what follows it belongs to another one.
         plain.generation_config.eos_token_id = [
             tokenizer.eos_token_id,
