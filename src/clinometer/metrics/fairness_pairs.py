@@ -132,7 +132,8 @@ def _product(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     deep, wide = min(inner, 320), min(columns, 64)  # terms and columns of a tile …
     high = _ALONE // (deep * wide) // 12 * 12  # … and rows, of which a processor takes twelve at a time
     if high >= rows and deep == inner:
-        return first @ second
+        small: NDArray[Any] = first @ second
+        return small
     left = np.zeros((-(-rows // high), 1, high, inner), dtype=first.dtype)
     left.reshape(-1, inner)[:rows] = first
     right = np.zeros((inner, -(-columns // wide), wide), dtype=second.dtype)
