@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from clinometer.metrics.fairness import group_values
+from clinometer.metrics.fairness_pairs import _product
 from clinometer.metrics.fairness_pooled import PooledDistances
 from clinometer.metrics.fairness_ranks import Cells, CountedPairs, label_shuffles
 
@@ -90,3 +91,12 @@ def test_the_distance_of_large_groups_keeps_its_digits():
         below = np.cumsum(labels[np.argsort(scores)] == group).astype(np.longdouble)[:-1] / (labels == group).sum()
         expected = (np.abs(below - np.arange(1, 20_001) / np.longdouble(20_001)) * np.diff(ordered)).sum()
         assert found[group] == pytest.approx(float(expected), rel=1e-13)
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 1, 1), (48, 157, 64), (100, 700, 70), (5, 321, 129)])
+def test_a_product_in_tiles_is_the_product(rows, inner, columns):
+    rng = np.random.default_rng(3)
+    first, second = rng.integers(0, 99, (rows, inner)), rng.integers(0, 99, (inner, columns))
+    found = _product(first.astype(np.float32), second.astype(np.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, first @ second)  # whole numbers below 2²⁴ are exact

@@ -12,7 +12,8 @@ from clinometer.metrics.fairness import as_scores, pair_matrix
 from clinometer.metrics.fairness_shuffles import AgainstChance, against_chance
 from clinometer.metrics.means import Floats, Integers, present_mean
 
-_BATCH = 20_000_000  # numbers held at a time
+_BATCH = 250_000  # distances that are measured at a time: what a processor's cache holds
+_ALONE = 500_000  # multiplications that OpenBLAS does without threads of its own
 _TIE_OF_SINGLES = 1e-5  # relative: two sums of the same numbers, of single precision, in another order
 
 
@@ -77,11 +78,10 @@ def pair_null(
             threshold = (found * (1 - _TIE_OF_SINGLES)).astype(np.float32)
             labels = (np.arange(n + m) < n).astype(np.int64)  # whole words are shuffled fastest
             means[0, where] += threshold
-            batch = min(draws, max(1, _BATCH // (8 * max(n + m, len(pairs)))))
-            room = np.empty((batch, len(pairs)), dtype=np.float32)
+            batch = min(draws, max(1, _BATCH // max(n + m, len(pairs))))
             for done in range(1, 1 + draws, batch):
                 many = rng.permuted(np.tile(labels, (min(batch, 1 + draws - done), 1)), axis=1)
-                shuffled = np.matmul(_imbalance(many, n, m), steps, out=room[: len(many)])  # (draws, pairs)
+                shuffled = _product(_imbalance(many, n, m), steps)  # (draws, pairs)
                 means[done : done + len(many), where] += shuffled
                 # twice as fast as to count what is true
                 as_large[at, where] += (shuffled >= threshold).view(np.uint8).sum(axis=0, dtype=np.uint32)
@@ -120,6 +120,31 @@ def _imbalance(labels: NDArray[np.bool_] | Integers, n: int, m: int) -> NDArray[
     # i/n − (j − i)/m, of j below the gap, is (i (n + m) − j n) / n m
     imbalance: NDArray[Any] = np.abs(of_first * (n + m) - below * n)
     return imbalance.astype(np.float32 if exact else np.float64)
+
+
+def _product(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """Return the product of two matrices, in tiles so small that no other thread is called to help.
+
+    Tasks already keep every core busy: threads of the library would only wait for each other, and how they share
+    the work, and so the last bits, would depend on the number of cores.
+    """
+    (rows, inner), columns = first.shape, second.shape[1]
+    deep, wide = min(inner, 320), min(columns, 64)  # terms and columns of a tile …
+    high = _ALONE // (deep * wide) // 12 * 12  # … and rows, of which a processor takes twelve at a time
+    if high >= rows and deep == inner:
+        small: NDArray[Any] = first @ second
+        return small
+    left = np.zeros((-(-rows // high), 1, high, inner), dtype=first.dtype)
+    left.reshape(-1, inner)[:rows] = first
+    right = np.zeros((inner, -(-columns // wide), wide), dtype=second.dtype)
+    right.reshape(inner, -1)[:, :columns] = second
+    right = right.transpose(1, 0, 2)
+    out = np.empty((len(left), high, len(right), wide), dtype=np.result_type(first, second))
+    tiles = out.transpose(0, 2, 1, 3)
+    np.matmul(left[..., :deep], right[:, :deep], out=tiles)
+    for start in range(deep, inner, deep):
+        tiles += np.matmul(left[..., start : start + deep], right[:, start : start + deep])
+    return out.reshape(len(left) * high, -1)[:rows, :columns]
 
 
 def _as_matrices(pairs: AgainstChance) -> AgainstChance:
