@@ -4,7 +4,7 @@
 
 One `clinometer audit` for each of the five audits, of every built-in model that it can ask; then `clinometer
 bundle`. The out folder gets one JSON for each: command, seconds, peak memory of the process and of the GPU, the
-verdicts, size and SHA-256 of the bundle. What has its JSON is not run again; a run that was stopped is resumed,
+headlines and verdicts, size and SHA-256 of the bundle. What has its JSON is not run again; a run that was stopped is resumed,
 and its seconds add up. `--minutes` stops the audit that runs then: exit code 75, and the same command goes on.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.metadata
 import json
 import math
 import os
@@ -71,11 +72,20 @@ def run(
 
 
 def _gpu_memory() -> float:
+    return max((float(line) / 1024 for line in _of_gpus("memory.used")), default=0.0)
+
+
+def _of_gpus(what: str) -> list[str]:
     if shutil.which("nvidia-smi") is None:
-        return 0.0
-    query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-    told = subprocess.run(query, capture_output=True, text=True, check=False).stdout
-    return max((float(line) / 1024 for line in told.split()), default=0.0)
+        return []
+    query = ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits"]
+    return subprocess.run(query, capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def computed_on(*, gpu: bool) -> dict[str, object]:
+    """Describe the machine; this process itself loads neither torch nor a GPU's driver."""
+    libraries = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
+    return machine() | libraries | ({"gpu": _of_gpus("name")[0]} if gpu else {})
 
 
 def audit(name: str, options: argparse.Namespace, *, until: float) -> dict[str, object]:
@@ -96,9 +106,10 @@ def audit(name: str, options: argparse.Namespace, *, until: float) -> dict[str, 
     bundle = options.runs / f"{folder.name}.zip"
     bundle.unlink(missing_ok=True)
     run(["bundle", str(folder), "--out", str(bundle)])
+    found = clinometer.open_run(folder)
     return {
         "command": f"clinometer {shlex.join(asked)}",
-        "machine": machine("cuda" if on_gpu else "cpu"),
+        "machine": computed_on(gpu=on_gpu > 0),
         "seconds": round(seconds, 1),
         "calls": "several" if before else "one",
         "peak_memory_gib": round(memory, 2),
@@ -108,7 +119,8 @@ def audit(name: str, options: argparse.Namespace, *, until: float) -> dict[str, 
             "bytes": bundle.stat().st_size,
             "sha256": hashlib.sha256(bundle.read_bytes()).hexdigest(),
         },
-        "verdicts": json.loads(verdicts_json(folder.name, clinometer.open_run(folder).verdicts))["verdicts"],
+        "headlines": found.headlines[name],
+        "verdicts": json.loads(verdicts_json(folder.name, found.verdicts))["verdicts"],
     }
 
 

@@ -165,8 +165,10 @@ def arguments(about: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def tell(rows: Sequence[Row], *, to: Path | None, device: str = "cpu") -> None:
-    """Print the rows, and write them as JSON."""
+def tell(
+    rows: Sequence[Row], *, to: Path | None, device: str = "cpu", where: dict[str, Any] | None = None
+) -> None:
+    """Print the rows, and write them as JSON; `where` is the machine, if it was another one."""
     for row in rows:
         print("\n".join(row.lines()), flush=True)
     if to is None:
@@ -174,7 +176,7 @@ def tell(rows: Sequence[Row], *, to: Path | None, device: str = "cpu") -> None:
     given = [each for each in sys.argv[1:] if each != "--json" and Path(each) != to]
     found = {
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *given]),
-        "machine": machine(device),
+        "machine": where or machine(device),
         "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
     }
     to.parent.mkdir(parents=True, exist_ok=True)
