@@ -4,8 +4,9 @@
 
 One `clinometer audit` for each of the five audits, of every built-in model that it can ask; then `clinometer
 bundle`. The out folder gets one JSON for each: command, seconds, peak memory of the process and of the GPU, the
-headlines and verdicts, size and SHA-256 of the bundle. What has its JSON is not run again; a run that was stopped is resumed,
-and its seconds add up. `--minutes` stops the audit that runs then: exit code 75, and the same command goes on.
+headlines and verdicts, size and SHA-256 of the bundle. What has its JSON is not run again; a run that was stopped
+is resumed, and its seconds add up. `--minutes` stops the audit that runs then: exit code 75, and the same command
+goes on.
 """
 
 from __future__ import annotations
