@@ -7,11 +7,13 @@ from torch.nn.functional import gelu, linear
 from transformers.pytorch_utils import Conv1D
 
 from clinometer.models.load import load_model
+from clinometer.models.local.fast import products
 from clinometer.models.local.fast.products import is_plain, product, speed_up_linear_layers
 from clinometer.train.base import load_base
+from clinometer.types import Fill
 from tests.models.watching import WatchedProducts
 
-pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
+pytestmark = pytest.mark.skipif(not products._has_onednn(), reason="not an x86 processor, or torch without oneDNN")
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -73,3 +75,15 @@ def test_a_model_that_is_asked_multiplies_by_onednn_and_one_that_is_trained_does
     kind = "masked" if family == "bert" else "causal"
     trained = load_base(folder, device="cpu", dtype="float32", kinds=(kind,)).model
     assert not [module for module in trained.modules() if type(module).__module__.endswith("fast.products")]
+
+
+def test_without_onednn_nothing_changes(tiny_folder, monkeypatch):
+    asked = [Fill(text="The nurse is [MASK].", top_k=5)]
+    folder = str(tiny_folder("bert"))
+    usual = load_model(folder, device="cpu").fill(asked)
+    monkeypatch.setattr(products, "_has_onednn", lambda: False)
+    model = load_model(folder, device="cpu")
+    assert not [module for module in model._model.modules() if type(module).__module__.endswith("fast.products")]
+    (found,), (wanted,) = model.fill(asked), usual
+    assert found.words == wanted.words
+    assert found.logprobs == pytest.approx(wanted.logprobs, abs=1e-5)

@@ -10,6 +10,8 @@ end in the same bits.
 
 from __future__ import annotations
 
+import functools
+import platform
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,9 +42,19 @@ def product(values: Tensor, weight: Tensor, bias: Tensor | None, *, then_gelu: b
     return torch.ops.mkldnn._linear_pointwise(values, weight, bias, after, [], kind)  # type: ignore[no-any-return]
 
 
+@functools.cache
+def _has_onednn() -> bool:
+    """Tell whether this torch can be asked for oneDNN's products; only tried on x86."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return False
+    wanted = ("_linear_pointwise", "_reorder_linear_weight")
+    built_in = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return built_in and all(hasattr(torch.ops.mkldnn, name) for name in wanted)
+
+
 def _for_onednn(*tensors: Tensor) -> bool:
     return (
-        torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        _has_onednn()
         and not torch.is_grad_enabled()  # it has no derivative
         and all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors)
     )
