@@ -236,6 +236,9 @@ def main() -> int:
     for cell in cells_of(options):
         folder = options.runs / cell.name
         kept = options.runs / f"{cell.name}.json"
+        asked = command_of(cell, options, Path(cell.name))
+        if kept.exists() and json.loads(kept.read_text(encoding="utf-8"))["asked"] != asked:
+            raise SystemExit(f"{kept} was made with other options; give another --runs")
         if not kept.exists():
             try:
                 with (options.runs / f"{cell.name}.log").open("ab") as log:  # its findings are long
@@ -243,9 +246,9 @@ def main() -> int:
             except Stopped:
                 print(f"{cell.name}: time is up; the same command goes on from there")
                 return NOT_DONE
-            kept.write_text(json.dumps(rows_of(cell, folder)), encoding="utf-8")
+            kept.write_text(json.dumps({"asked": asked, "rows": rows_of(cell, folder)}), encoding="utf-8")
             print(f"{cell.name}: done after {time.monotonic() - began:.0f} s", flush=True)
-        rows += json.loads(kept.read_text(encoding="utf-8"))
+        rows += json.loads(kept.read_text(encoding="utf-8"))["rows"]
         write(options.out, rows, about)
     return 0
 

@@ -108,3 +108,13 @@ def test_the_result_has_a_row_for_each_arm(script, tmp_path):
         '8,control,"worse -0.0100 [-0.0200, -0.0010]"',
         '8,swapped,"better -0.0100 [-0.0200, -0.0010]"',
     ]
+
+
+def test_a_cell_of_other_options_is_not_taken_for_this_one(script, tmp_path, monkeypatch):
+    comparison = script("masked_mitigation")
+    (tmp_path / "full-rate-1e-05-ordinary-0.json").write_text(json.dumps({"asked": ["other"], "rows": []}))
+    chosen = {"--corpus": "a.txt", "--lora": "0", "--learning-rate": "1e-5", "--ordinary": "0"}
+    words = [word for pair in {**chosen, "--runs": str(tmp_path)}.items() for word in pair]
+    monkeypatch.setattr("sys.argv", ["masked_mitigation.py", *words])
+    with pytest.raises(SystemExit, match="made with other options; give another --runs"):
+        comparison.main()

@@ -143,6 +143,11 @@ def test_without_an_audit_and_with_low_rank(mitigate, tmp_path):
             "--strength 10 weighs a fairness loss, and swapped has none",
         ),
         (["--method", "counterexamples"], "counterexamples are about occupations, and the attribute is 'job'"),
+        (["--hidden", "1"], "--hidden 1 is for masked models, and"),
+        (
+            ["--method", "embedding", "swapped", "--strength", "0"],
+            "embedding would not be trained; give a strength",
+        ),
         (["--unit", "page"], "--unit page is not valid; expected sentence or window"),
         (["--ordinary", "1"], "--ordinary 1.0 is not valid; expected 0 or more and less than 1"),
         (["--ordinary", "0.1"], "expected a share that leaves ordinary and other text in a batch of 4"),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from clinometer.metrics.fairness import group_values
 from clinometer.metrics.fairness_pairs import _product
 from clinometer.metrics.fairness_pooled import PooledDistances
 from clinometer.metrics.fairness_ranks import Cells, CountedPairs, label_shuffles
+from clinometer.metrics.fairness_shuffles import fairness_null
 
 
 def test_weights_by_hand():
@@ -100,3 +104,36 @@ def test_a_product_in_tiles_is_the_product(rows, inner, columns):
     found = _product(first.astype(np.float32), second.astype(np.float32))
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, first @ second)  # whole numbers below 2²⁴ are exact
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(12, 199, 19_900), (25, 119, 406), (640, 119, 406)])
+def test_a_product_has_the_same_bits_with_any_number_of_threads(rows, inner, columns):
+    code = (
+        "import numpy as np, hashlib; from clinometer.metrics.fairness_pairs import _product;"
+        " rng = np.random.default_rng(3);"
+        f" first, second = (rng.random(shape, np.float32) for shape in (({rows}, {inner}), ({inner}, {columns})));"
+        " print(hashlib.sha256(_product(first, second).tobytes()).hexdigest())"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("score", [0.1, 0.3, 0.77])
+def test_where_all_scores_are_equal_nothing_is_found(score):
+    # the mean of 340 times 0.3 is not 0.3, and its rounding must not decide
+    scores = np.full((2, 34, 10), score)
+    scores[1] = np.random.default_rng(0).uniform(size=(34, 10))
+    found = fairness_null(scores, rng=np.random.default_rng(1), draws=200)
+    assert found.templates.estimate[0] == 0
+    assert found.templates.p[0] == 1
+    alone = fairness_null(scores[:1], rng=np.random.default_rng(1), draws=200)
+    assert alone.individual.p == 1

@@ -165,9 +165,14 @@ def test_a_control_is_that_of_the_same_way_of_training_and_other_ways_are_no_rep
         way("plain", "swapped", "0"),
         way("plain-again", "swapped", "1"),
         way("mixed-more", "swapped", "2", ordinary="0.5"),
+        way("mixed-again", "swapped", "1", ordinary="0.5", lora="8"),
+        way("plain-control-again", "control", "1"),
     ]
     controls = {each.name: each.control_name for each in checkpoints_of(models)}
     assert (controls["mixed"], controls["plain"]) == ("mixed-control", "plain-control")
+    assert controls["plain-again"] == "plain-control-again"
+    # a control of its way with another seed, and not one of its seed in another way
+    assert controls["mixed-again"] == "mixed-control"
     arms = {tuple(models[pair.after].name for pair in arm.pairs) for arm in arms_of(models)}
     assert ("plain", "plain-again") in arms
     assert ("mixed-more",) in arms

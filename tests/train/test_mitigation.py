@@ -498,5 +498,9 @@ def test_every_method_with_every_strength_and_one_control():
         InputError, match="--strength 1, 10 weighs a fairness loss, and swapped has none; leave it"
     ):
         variants(["swapped"], [0, 1, 10], model="m", attribute="a", common=FEW)
+    with pytest.raises(
+        InputError, match="--strength 0 is the control, and embedding would not be trained; give a"
+    ):
+        variants(["embedding", "swapped"], [0], model="m", attribute="a", common=FEW)
     with pytest.raises(InputError, match="the control is --strength 0"):
         variants(["control"], [1], model="m", attribute="a", common=FEW)

@@ -131,7 +131,7 @@ def _product(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     (rows, inner), columns = first.shape, second.shape[1]
     deep, wide = min(inner, 320), min(columns, 64)  # terms and columns of a tile …
     high = _ALONE // (deep * wide) // 12 * 12  # … and rows, of which a processor takes twelve at a time
-    if high >= rows and deep == inner:
+    if high >= rows and deep == inner and wide == columns:
         small: NDArray[Any] = first @ second
         return small
     left = np.zeros((-(-rows // high), 1, high, inner), dtype=first.dtype)

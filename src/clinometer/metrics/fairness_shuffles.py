@@ -166,8 +166,9 @@ class _ShuffledScores:
         flat = [each[~np.isnan(each)] for each in scores]
         orders = [np.argsort(each, kind="stable") for each in flat]
         ordered = [each[order] for each, order in zip(flat, orders, strict=True)]
-        # one for each template, which is subtracted before squares are summed
-        self._centres = np.array([each.mean() if len(each) else 0.0 for each in ordered])[:, None]
+        # One for each template, which is subtracted before squares are summed. It is one of the scores: where all
+        # are equal, exactly nothing is left.
+        self._centres = np.array([each[len(each) // 2] if len(each) else 0.0 for each in ordered])[:, None]
         self._centred = np.concatenate(
             [each - centre for each, centre in zip(ordered, self._centres[:, 0], strict=True)]
         )

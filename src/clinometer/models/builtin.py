@@ -31,7 +31,7 @@ PREFIX = "builtin:"
 logger = logging.getLogger("clinometer")
 
 _CHECKSUMS = "SHA256SUMS"  # in the format of `sha256sum`, so that a person can check the folder too
-_LAYOUT = 1  # raise it when the conversion writes something else: older copies are then left alone
+_LAYOUT = 2  # raise it when the conversion writes something else: older copies are then left alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

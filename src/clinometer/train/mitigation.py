@@ -94,6 +94,12 @@ def variants(
             f"--strength {', '.join(f'{each:g}' for each in strengths if each)} weighs a fairness loss, and"
             f" {' and '.join(without)} has none; leave it out, or give --strength 0 for a control"
         )
+    elif strengths and not any(strengths) and 0 < len(without) < len(chosen):
+        regularised = " and ".join(method for method in chosen if method in WITH_STRENGTH)
+        raise InputError(
+            f"--strength 0 is the control, and {regularised} would not be trained; give a strength for it, too,"
+            f" such as --strength 0 {_USUAL_STRENGTH:g}, or leave {regularised} out"
+        )
     if not chosen or not (strengths or without):
         raise InputError("name at least one method and one strength, such as --method embedding --strength 10")
     shown = collections.Counter(f"{strength:g}" for strength in set(strengths))
@@ -306,7 +312,8 @@ def _check_method(
 def _title(base: BaseModel, material: Material, settings: MitigationSettings) -> str:
     if settings.is_control:
         return (
-            f"{base.name} after continued training on sentences about {material.attribute.name} (control, λ = 0)"
+            f"{base.name} after continued training on {settings.unit}s about {material.attribute.name} (control,"
+            " λ = 0)"
         )
     if settings.method == "swapped":
         return f"{base.name}, {material.attribute.name} mitigated by training on text with values swapped"
@@ -326,9 +333,15 @@ def _strength(settings: MitigationSettings) -> dict[str, str]:
 
 def _unusual(settings: MitigationSettings) -> dict[str, str]:
     """Return what a training was done with and is not usual, so that audits take no two ways for repetitions."""
-    usual = MitigationSettings()
+    usual = MitigationSettings(unit=settings.unit)
+    if settings.window == usual.tokens:  # said, but what it is anyway
+        settings = replace(settings, window=0)
     chosen = {name: getattr(settings, name) for name in SHARED_SETTINGS}
-    return {name: str(value) for name, value in chosen.items() if value != getattr(usual, name)}
+    return {
+        name: str(value)
+        for name, value in chosen.items()
+        if value != getattr(MitigationSettings() if name == "unit" else usual, name)
+    }
 
 
 def _figures(material: Material, trained_on: Checked, settings: MitigationSettings) -> dict[str, Any]:

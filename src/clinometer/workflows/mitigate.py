@@ -146,6 +146,11 @@ def _checked(request: MitigateRequest) -> tuple[Attribute, tuple[Variant, ...], 
             f"{request.model!r} is a {kind} model; causal and masked models can be mitigated, such as"
             " builtin:causal"
         )
+    if kind == "causal" and request.settings.hidden != MitigationSettings().hidden:
+        raise InputError(
+            f"--hidden {request.settings.hidden:g} is for masked models, and {request.model!r} is a causal one;"
+            " leave it out"
+        )
     methods = [each.settings.method for each in wanted]
     check_methods(methods, kind=kind, model=request.model, attribute=attribute.name)
     scorer = _labelling(request).scorer

@@ -49,6 +49,7 @@ SHARED_SETTINGS = (
     "masked_share",
     "hidden",
     "lora",
+    "dtype",
 )
 
 
@@ -170,11 +171,14 @@ def _control(pair: Pair, models: Sequence[ModelInfo], pairs: Sequence[Pair]) -> 
         and models[other.after].tuning.get("method") == CONTROL
         and models[other.after].tuning.get("attribute") == own["attribute"]
     ]
+
+    def unlike(at: int, *names: str) -> int:
+        return sum(models[at].tuning.get(name) != own.get(name) for name in names)
+
+    # another seed is another draw of the same training; another unit or rate is another training
     return min(
         controls,
-        key=lambda at: sum(
-            models[at].tuning.get(name) != own.get(name) for name in ("data", "seed", *SHARED_SETTINGS)
-        ),
+        key=lambda at: (unlike(at, *SHARED_SETTINGS), unlike(at, "data"), unlike(at, "seed")),
         default=None,
     )
 

@@ -29,7 +29,7 @@ from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_att
 from transformers.activations import GELUActivation
 
 from clinometer.errors import reason
-from clinometer.models.local.fast.products import product
+from clinometer.models.local.fast.products import is_plain, product
 
 logger = logging.getLogger("clinometer")
 
@@ -60,7 +60,7 @@ class LayerParts:
         return self.second_norm(self.down(self._wide(between)) + between)  # type: ignore[no-any-return]
 
     def _wide(self, between: Tensor) -> Tensor:
-        if isinstance(self.activation, GELUActivation):
+        if isinstance(self.activation, GELUActivation) and is_plain(self.up):
             return product(between, self.up.weight, self.up.bias, then_gelu=True)
         return self.activation(self.up(between))
 

@@ -76,8 +76,11 @@ _FASTER: dict[type[Module], type[Module]] = {Linear: _Linear, Conv1D: _Conv1D}
 
 
 def is_plain(module: Module) -> bool:
-    """Tell whether a module is a linear layer and nothing more, whoever computes it."""
-    return type(module) in (Linear, _Linear)
+    """Tell whether a module is a linear layer and nothing more, whoever computes it.
+
+    A quantised layer is of another class, or its matrix is: that one says that it is float32, and is not.
+    """
+    return type(module) in (Linear, _Linear) and type(module.weight) is Parameter
 
 
 def speed_up_products(model: Any) -> None:
@@ -98,7 +101,7 @@ def speed_up_linear_layers(model: Module, *, packed: bool, also_read: Sequence[M
     looked_up |= {id(module.weight) for module in also_read}
     for module in list(model.modules()):
         faster = _FASTER.get(type(module))  # a subclass may compute something else
-        if faster is None or not isinstance(weight := module.weight, Tensor) or not _for_onednn(weight):
+        if faster is None or type(weight := module.weight) is not Parameter or not _for_onednn(weight):
             continue
         module.__class__ = faster
         if id(weight) in looked_up:

@@ -335,7 +335,8 @@ class StaticSampler:
             if graph is None:
                 graph = torch.cuda.CUDAGraph()
                 try:
-                    with torch.cuda.graph(graph, pool=storage.pool):
+                    # other threads may wait for texts meanwhile
+                    with torch.cuda.graph(graph, pool=storage.pool, capture_error_mode="thread_local"):
                         self._plain_step(storage, rows=rows, width=storage.width, sort=sort)
                 except torch.OutOfMemoryError:
                     raise

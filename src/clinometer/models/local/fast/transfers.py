@@ -26,7 +26,7 @@ def fetch(values: Tensor) -> Callable[[], Tensor]:
     copy = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
     copy.copy_(values, non_blocking=True)
     copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    copied.record()
+    copied.record(torch.cuda.current_stream(values.device))  # of its own GPU, which need not be the current one
 
     def wait() -> Tensor:
         copied.synchronize()
