@@ -112,7 +112,7 @@ def scores_of(case: Case, gap: float, rng: np.random.Generator) -> Floats:
 def measured(case: Case, scores: Floats, scorer: str, rng: np.random.Generator) -> AttributeMeasures:
     """Measure what a verdict needs, as the audit does, and leave out single pairs and values."""
     null = fairness_null(scores, subgroups=case.groups, across=case.across, rng=rng, draws=DRAWS)
-    interval = intervals_of(scores, subgroups=case.groups, across=case.across, rng=rng)
+    interval = intervals_of(scores, subgroups=case.groups, across=case.across, rng=rng).attribute
     nothing: Any = None  # what no verdict reads
     return AttributeMeasures(
         model="m",

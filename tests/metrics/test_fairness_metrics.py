@@ -19,6 +19,7 @@ from clinometer.metrics import (
     group_fairness,
     individual_fairness,
     individual_interval,
+    individual_intervals,
     paired_change,
     pairwise_wasserstein,
     subgroup_wasserstein,
@@ -523,8 +524,52 @@ def test_scores_of_two_kinds_are_measured_by_their_shares(groups):
     scores = rng.choice([0.25, 0.75], size=(5, 9))
     scores[2, 4:], scores[3] = np.nan, np.nan
     template = resampling._Resampled.of(scores, np.array(groups))
+    lower = int((np.nan_to_num(scores, nan=1.0) == 0.25).sum())
     for many in template._drawn(0.5, rng=rng, draws=7):
-        np.testing.assert_allclose(template._of_two_scores(many), template._measured(many), atol=1e-12)
+        larger = ((many >= lower) & (many < len(template.scores))).sum(axis=2)
+        np.testing.assert_allclose(template._of_two_scores(larger), template._measured(many), atol=1e-12)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 1.0])
+def test_how_often_is_drawn_as_score_by_score(kept):
+    """Binomial counts have the means and the spread of scores that are drawn one by one; so do means of others."""
+    rng = np.random.default_rng(7)
+    scores = (rng.uniform(size=(4, 20)) < [[0.1], [0.5], [0.6], [0.9]]).astype(float)
+    scores[1, 12:] = np.nan
+    template = resampling._Resampled.of(scores, np.arange(4))
+    lower, draws = int((scores == 0).sum()), 4000
+    one_by_one = np.concatenate(
+        [
+            ((many >= lower) & (many < len(template.scores))).sum(axis=2)
+            for many in template._drawn(kept, rng=rng, draws=draws)
+        ]
+    )
+    at_once = template._drawn_of_two(kept, rng=rng, draws=draws)
+    # by hand: a value's own share, as far as it is kept, and that of all scores
+    n = (~np.isnan(scores)).sum(axis=1)
+    likely = kept * np.nanmean(scores, axis=1) + (1 - kept) * np.nanmean(scores)
+    error = 5 * np.sqrt(n * likely * (1 - likely) / draws) + 1e-12
+    for counts in (one_by_one, at_once):
+        assert np.abs(counts.mean(axis=0) - n * likely).max() <= error.max()
+        assert (np.abs(counts.mean(axis=0) - n * likely) <= error).all()
+        assert counts.var(axis=0) == pytest.approx(n * likely * (1 - likely), rel=0.15)
+
+
+def test_intervals_of_templates_are_those_of_each_alone():
+    """Where templates have nothing in common, what is drawn for all serves each: the errors agree."""
+    rng = np.random.default_rng(8)
+    scores = rng.uniform(size=(3, 4, 60))
+    scores[0, 0] += 0.4
+    scores[1, 1] += 0.4
+    found = individual_intervals(scores, rng=rng, draws=999)
+    for at, each in enumerate(found.templates):
+        alone = individual_interval(scores[[at]], rng=rng, draws=999)
+        assert (each.estimate, each.null) == (alone.estimate, alone.null)
+        if at < 2:  # in the third, what the others share may be kept
+            assert each.high - each.low == pytest.approx(alone.high - alone.low, rel=0.15)
+    assert [bool(each.low > 0) for each in found.templates] == [True, True, False]
+    # worked by hand: the weights of templates with the same pairs are equal, so is the whole's excess their mean
+    assert found.whole.excess == pytest.approx(np.mean([each.excess for each in found.templates]))
 
 
 @pytest.mark.parametrize(("kind", "gap", "where"), [("hump", 0.0, 0), ("steps", 0.25, 1), ("hump", 0.06, 5)])

@@ -471,10 +471,14 @@ def colour_of(spec):
 
 def test_the_pairs_of_a_checkpoint_are_tested_with_no_more_shuffles_than_draws(tmp_path, monkeypatch):
     monkeypatch.setattr(measures, "PER_TEST", 200)  # three pairs: 600 shuffles
-    found = concluded(tmp_path, [(as_given(), Writer()), (checkpoint(), Writer(salt="1"))], samples=4, draws=100)
-    for model, draws in (("given", 600), ("embedding-10", 100)):
-        counts = np.array([row.p for row in rows_of(found, "pairs", model=model)]) * (draws + 1)
-        assert counts == pytest.approx(counts.round())
+    models = [(as_given(), Writer(LEAN)), (checkpoint(), Writer(LEAN, salt="1"))]
+    found = concluded(tmp_path, models, samples=20, draws=100)
+    # after a quarter of them, and each time that there are twice as many
+    for model, looks in (("given", (150, 300, 600)), ("embedding-10", (25, 50, 100))):
+        p = np.array([row.p for row in rows_of(found, "pairs", model=model)])
+        assert p.min() * (looks[-1] + 1) == pytest.approx(1)
+        counts = p * (np.array(looks)[:, None] + 1)
+        assert np.abs(counts - counts.round()).min(axis=0).max() < 1e-9
     assert any("tested with only 100 shuffles" in notice.text for notice in found.notices)
 
 

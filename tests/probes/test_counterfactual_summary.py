@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,11 +10,18 @@ from fake_generator import COLOURS, generator, numbers, rows_of, uniform, write_
 from fake_records import ask, fake_model, plan_for
 from scipy.stats import kstest
 
-from clinometer.metrics import group_fairness, individual_fairness
+from clinometer.metrics import (
+    epsilon_verdict,
+    group_fairness,
+    individual_fairness,
+    wasserstein1,
+    worst_by_chance,
+)
+from clinometer.metrics.fairness_ranks import shuffled_places
 from clinometer.metrics.value_means import against_whole
 from clinometer.probes.counterfactual import PROBE
 from clinometer.probes.counterfactual.answers import ModelAnswers, Scores, read_answers
-from clinometer.probes.counterfactual.measures import epsilon_verdict, measure
+from clinometer.probes.counterfactual.measures import measure
 from clinometer.probes.counterfactual.questions import asked_attributes
 from clinometer.probes.counterfactual.tables import fairness_rows
 from clinometer.types import (
@@ -317,26 +325,57 @@ def test_few_texts_of_one_value_are_no_finding():
         scores = rng.uniform(size=(2, 3, 40))
         scores[:, 0, 4:] = np.nan
         single.append(against_whole(scores, rng=rng, draws=99).p[0, 0])
-        worst.append(epsilon_verdict(scores, epsilon=0.1, rng=rng).worst_p)
+        worst.append(judged(scores, epsilon=0.1, rng=rng).worst_p)
     for p in (single, worst):
         # of 60 uniform p-values 6 are up to .1, standard error 2.3; with equal numbers in the shuffles it was 30
         assert np.mean(np.array(p) <= 0.1) < 0.1 + 4 * math.sqrt(0.1 * 0.9 / 60)
         assert kstest(p, "uniform").pvalue > 0.002
 
 
+def judged(scores, *, epsilon, rng):
+    (by_chance,) = worst_by_chance([scores], epsilon=epsilon, rng=rng)
+    return epsilon_verdict(scores, epsilon=epsilon, by_chance=by_chance)
+
+
 def test_nothing_to_compare_is_no_verdict():
     scores = np.full((1, 2, 3), np.nan)
     scores[0, 0] = 0.1, 0.2, 0.3
-    found = epsilon_verdict(scores, epsilon=0.1, rng=np.random.default_rng(0))
+    found = judged(scores, epsilon=0.1, rng=np.random.default_rng(0))
     assert (found.fair, found.compared) == (False, 0)
     assert np.isnan([found.worst, found.worst_null, found.worst_p, found.share, found.share_null]).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.9])
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_worst_pair_of_a_shuffle_is_that_of_all_pairs(epsilon, missing):
+    """Most pairs are settled by the triangle inequality: what is found is what measuring every pair gives."""
+    rng = np.random.default_rng(3)
+    scores = rng.beta(2, 5, size=(4, 6, 25))
+    scores[1] = scores[1] ** 4  # a template whose pairs are all near each other
+    scores[2] = np.round(scores[2], 1)
+    if missing:
+        scores[0, 2, 9:], scores[1, 4], scores[3, 1:] = np.nan, np.nan, np.nan
+    (found,) = worst_by_chance([scores], epsilon=epsilon, rng=np.random.default_rng(1), draws=60)
+    sizes, rng = (~np.isnan(scores)).sum(axis=2), np.random.default_rng(1)
+    templates = [at for at, each in enumerate(sizes) if (each > 0).sum() > 1]
+    dealt = [shuffled_places(sizes[at], 60, rng) for at in templates]
+    for shuffle in range(60):
+        distances = []
+        for at, places in zip(templates, dealt, strict=True):
+            ordered = np.sort(scores[at][~np.isnan(scores[at])])
+            ends = np.cumsum(sizes[at])[:-1]
+            given = [each for each in np.split(ordered[places[shuffle]], ends) if len(each)]
+            distances += [wasserstein1(one, other) for one, other in combinations(given, 2)]
+        assert found.distance[shuffle] == pytest.approx(max(distances))
+        assert found.share[shuffle] == pytest.approx(np.mean(np.array(distances) >= epsilon))
+    assert found.distance.std() > 0
 
 
 def test_the_worst_pair_by_chance():
     rng = np.random.default_rng(0)
     even, far = rng.uniform(size=(2, 4, 3, 30))
     far[:, 0] = far[:, 0] / 4
-    quiet, loud = (epsilon_verdict(each, epsilon=0.2, rng=rng) for each in (even, far))
+    quiet, loud = (judged(each, epsilon=0.2, rng=rng) for each in (even, far))
     assert quiet.worst_p > 0.05 > loud.worst_p
     assert quiet.worst == pytest.approx(quiet.worst_null, abs=0.1)
     assert (loud.fair, loud.compared, loud.share > 0.5) == (False, 12, True)

@@ -18,12 +18,8 @@ from clinometer.metrics import fairness_epsilon, pair_null, pairwise_wasserstein
 from clinometer.metrics.value_means import against_whole, shuffled_scores, subgroup_differences
 from clinometer.models.fake import FakeModel
 from clinometer.probes.counterfactual import measures
-from clinometer.probes.counterfactual.answers import ModelAnswers, RelevanceCounts, Scores
-from clinometer.probes.counterfactual.measures import (
-    detectable_excess,
-    measure,
-    off_topic,
-)
+from clinometer.probes.counterfactual.answers import ModelAnswers, RelevanceCounts, Scores, off_topic
+from clinometer.probes.counterfactual.measures import detectable_excess, measure
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import AskedAttribute
 from clinometer.probes.counterfactual.tables import fairness_rows, subgroup_difference_rows, value_rows

@@ -11,7 +11,15 @@ from clinometer.metrics.fairness import (
     subgroup_wasserstein,
     wasserstein1,
 )
-from clinometer.metrics.fairness_epsilon import EpsilonFairness, EpsilonVerdict, epsilon_fair, epsilon_verdict
+from clinometer.metrics.fairness_chance import AgainstChance
+from clinometer.metrics.fairness_epsilon import (
+    EpsilonFairness,
+    EpsilonVerdict,
+    WorstPairs,
+    epsilon_fair,
+    epsilon_verdict,
+    worst_by_chance,
+)
 from clinometer.metrics.fairness_intervals import (
     Change,
     ExcessInterval,
@@ -21,10 +29,10 @@ from clinometer.metrics.fairness_intervals import (
     fairness_interval,
     paired_change,
 )
-from clinometer.metrics.fairness_pairs import PairNull, pair_null
-from clinometer.metrics.fairness_resampling import individual_interval
+from clinometer.metrics.fairness_pairs import PairNull, pair_null, pair_nulls
+from clinometer.metrics.fairness_resampling import IndividualIntervals, individual_interval, individual_intervals
 from clinometer.metrics.fairness_scores import ScoreFairness, score_fairness
-from clinometer.metrics.fairness_shuffles import AgainstChance, FairnessNull, fairness_null, fairness_nulls
+from clinometer.metrics.fairness_shuffles import FairnessNull, fairness_null, fairness_nulls
 from clinometer.metrics.gendered import (
     GenderedMass,
     gender_gap,
@@ -62,6 +70,7 @@ __all__ = [
     "FairnessInterval",
     "FairnessNull",
     "GenderedMass",
+    "IndividualIntervals",
     "OutputDifference",
     "OverallAttitude",
     "PairNull",
@@ -70,6 +79,7 @@ __all__ = [
     "RepresentationalSimilarity",
     "ScoreFairness",
     "SubgroupDistances",
+    "WorstPairs",
     "above_threshold",
     "demographic_disparity",
     "distinct_words",
@@ -84,6 +94,7 @@ __all__ = [
     "group_fairness",
     "individual_fairness",
     "individual_interval",
+    "individual_intervals",
     "log_relative_probability",
     "mentions",
     "mentions_share",
@@ -91,6 +102,7 @@ __all__ = [
     "output_difference",
     "overall_attitude",
     "pair_null",
+    "pair_nulls",
     "paired_change",
     "pairwise_wasserstein",
     "recall_at_k",
@@ -104,4 +116,5 @@ __all__ = [
     "subgroup_wasserstein",
     "typicality",
     "wasserstein1",
+    "worst_by_chance",
 ]

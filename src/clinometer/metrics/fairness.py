@@ -211,6 +211,14 @@ def as_scores(scores: ArrayLike) -> Floats:
     return array
 
 
+def samples_of(many: Sequence[Floats]) -> Integers:
+    """Return the samples of each value in each template, which must be the same for all sets of scores."""
+    sizes: Integers = (~np.isnan(many[0])).sum(axis=2)
+    if any(not np.array_equal((~np.isnan(each)).sum(axis=2), sizes) for each in many):
+        raise ValueError("the sets of scores have different samples missing; give each of them alone")
+    return sizes
+
+
 @dataclass(frozen=True, slots=True)
 class ValueGroups:
     """The subgroups that values belong to, numbered in the order of first appearance."""

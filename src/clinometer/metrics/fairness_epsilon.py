@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clinometer.metrics.fairness import every_pair, pairwise_wasserstein
-from clinometer.metrics.means import Floats
-from clinometer.metrics.value_means import shuffled_scores
+from clinometer.metrics.fairness import as_scores, pairwise_wasserstein, quantile_grid, samples_of
+from clinometer.metrics.fairness_ranks import shuffled_places
+from clinometer.metrics.means import Floats, Integers
 
 WORST_DRAWS = 199  # shuffles behind the verdict: a mean and a rough p are enough for it
 _TIE = 1e-12
+_ROUNDING = 1e-9
+_BATCH = 1_000_000  # scores that are compared at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +77,18 @@ class EpsilonVerdict:
     share_null: float = math.nan
 
 
-def epsilon_verdict(scores: Floats, *, epsilon: float, rng: np.random.Generator | None = None) -> EpsilonVerdict:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstPairs:
+    """The pair that is furthest apart in any template, and the share of pairs that are not below ε."""
+
+    distance: Floats  # (shuffles,); NaN without a pair
+    share: Floats  # (shuffles,)
+
+
+def epsilon_verdict(scores: Floats, *, epsilon: float, by_chance: WorstPairs | None = None) -> EpsilonVerdict:
     """Tell whether every pair in every template is below ε, and whether the same values shuffled would be.
 
-    Without `rng` nothing is shuffled: of single scores, chance has the same worst pair.
+    `by_chance` has the latter, from `worst_by_chance`. Of single scores, chance has the same worst pair.
     """
     distances = pairwise_wasserstein(scores)
     observed = epsilon_fair(distances, epsilon)
@@ -90,19 +103,87 @@ def epsilon_verdict(scores: Floats, *, epsilon: float, rng: np.random.Generator 
         worst=observed.worst,
         share=observed.above / observed.compared,
     )
-    if rng is None:
+    if by_chance is None:
         return found
-    by_chance = np.array(
-        [
-            every_pair(shuffled)
-            for batch in shuffled_scores(scores, rng=rng, draws=WORST_DRAWS)
-            for shuffled in batch
-        ]
-    )  # (draws, pairs)
-    worst = by_chance.max(axis=1)
+    as_far = (by_chance.distance >= observed.worst - _TIE).sum()
     return replace(
         found,
-        worst_null=float(worst.mean()),
-        worst_p=float((1 + (worst >= observed.worst - _TIE).sum()) / (1 + WORST_DRAWS)),
-        share_null=float((by_chance >= epsilon).mean()),
+        worst_null=float(by_chance.distance.mean()),
+        worst_p=float((1 + as_far) / (1 + len(by_chance.distance))),
+        share_null=float(by_chance.share.mean()),
     )
+
+
+def worst_by_chance(
+    many: Sequence[ArrayLike], *, epsilon: float, rng: np.random.Generator, draws: int = WORST_DRAWS
+) -> tuple[WorstPairs, ...]:
+    """Shuffle the labels of several sets of scores with the same samples missing within each template.
+
+    One set of shuffles serves all; what is found for one does not depend on the others.
+
+    >>> scores = np.random.default_rng(0).uniform(size=(3, 4, 50))
+    >>> (found,) = worst_by_chance([scores], epsilon=0.1, rng=np.random.default_rng(0))
+    >>> found.distance.mean().round(2).item(), found.share.mean().round(2).item()
+    (0.12, 0.09)
+    """
+    arrays = [as_scores(each) for each in many]
+    if not arrays:
+        return ()
+    sizes = samples_of(arrays)
+    # templates in which something can be compared
+    compared = [template for template, each in enumerate(sizes) if (each > 0).sum() > 1]
+    places = [shuffled_places(sizes[template], draws, rng) for template in compared]
+
+    def worst(scores: Floats) -> WorstPairs:
+        templates = [
+            _ShuffledTemplate(np.sort(scores[template][~np.isnan(scores[template])])[of], sizes[template])
+            for template, of in zip(compared, places, strict=True)
+        ]
+        if not templates:
+            return WorstPairs(distance=np.full(draws, np.nan), share=np.full(draws, np.nan))
+        # some pair is at least so far apart
+        least = np.max([each.widest for each in templates], axis=0)
+        found = [each.worst_and_above(least, epsilon) for each in templates]
+        furthest, above = (np.array(part) for part in zip(*found, strict=True))
+        pairs = sum(each.pairs for each in templates)
+        return WorstPairs(distance=furthest.max(axis=0), share=above.sum(axis=0) / pairs)
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
+        return tuple(pool.map(worst, arrays))
+
+
+class _ShuffledTemplate:
+    """Shuffled scores of one template, (shuffles, samples): value after value, ascending within each."""
+
+    def __init__(self, scores: Floats, sizes: Integers) -> None:
+        grid = quantile_grid(sizes[sizes > 0])
+        firsts = (np.cumsum(sizes) - sizes)[sizes > 0]
+        # the score of each value at each step of the grid: (shuffles, values, steps)
+        self._steps, self._widths = scores[:, firsts[:, None] + grid.places], grid.widths
+        self._first, self._second = np.triu_indices(len(firsts), 1)
+        self.pairs = len(self._first)
+
+    @property
+    def widest(self) -> Floats:
+        """The largest difference of two means, below which the worst pair never is: (shuffles,)."""
+        means: Floats = self._steps @ self._widths
+        widest: Floats = means.max(axis=1) - means.min(axis=1)
+        return widest
+
+    def worst_and_above(self, least: Floats, epsilon: float) -> tuple[Floats, Integers]:
+        """Return the furthest pair where it may be as far apart as `least`, and how many are not below ε.
+
+        By the triangle inequality two values are no further apart than both are from the scores of all together.
+        So only the pairs are measured for which that does not settle it.
+        """
+        middle = np.sort(self._steps, axis=1)[:, self._steps.shape[1] // 2]  # any one distribution would do
+        from_it = np.abs(self._steps - middle[:, None]) @ self._widths  # (shuffles, values)
+        at_most = from_it[:, self._first] + from_it[:, self._second]
+        shuffle, pair = np.nonzero(at_most >= np.minimum(least, epsilon)[:, None] * (1 - _ROUNDING))
+        distances = np.zeros(at_most.shape)
+        for some in np.array_split(np.arange(len(shuffle)), 1 + len(shuffle) * len(self._widths) // _BATCH):
+            rows, one, other = shuffle[some], self._first[pair[some]], self._second[pair[some]]
+            apart = np.abs(self._steps[rows, one] - self._steps[rows, other]) @ self._widths
+            distances[rows, pair[some]] = apart
+        above: Integers = (distances >= epsilon).sum(axis=1)
+        return distances.max(axis=1), above

@@ -47,15 +47,15 @@ class PooledDistances:
         of_rank = np.empty_like(labels)
         of_rank[self.ranks] = labels
         by_group = np.argsort(of_rank, kind="stable").astype(self.ranks.dtype)  # ascending within a group
-        found: Floats = self.of_groups(by_group[None])[0]
+        found: Floats = self.of_groups(by_group[None], self.sizes)[0]
         return found
 
-    def of_groups(self, ranks: Ranks) -> Floats:
-        """Return the distances of each group for many labellings: (labellings, scores) -> (labellings, groups).
+    def of_groups(self, ranks: Ranks, sizes: Integers) -> Floats:
+        """Return the distances of groups of some sizes: (labellings, scores of these) -> (labellings, groups).
 
         The ranks are group after group, ascending within each.
         """
-        rows, sizes = len(ranks), self.sizes
+        rows = len(ranks)
         if sizes.min() == sizes.max() and sizes.min() > 0:  # most often: all groups at once
             return self._distances(ranks.reshape(rows, len(sizes), -1))
         out = np.full((rows, len(sizes)), np.nan)

@@ -28,7 +28,8 @@ class Cells:
         self.ends = np.cumsum(sizes.sum(axis=1))
         self.starts = self.ends - sizes.sum(axis=1)  # of templates
         self._firsts = (np.cumsum(sizes) - sizes.ravel())[self.used.ravel()]  # of cells with samples
-        self._size = int(sizes.min()) if sizes.min(initial=1) == sizes.max(initial=0) else 0  # if it is one
+        # how many samples every value has in every template; 0 if that differs
+        self.size = int(sizes.min()) if sizes.min(initial=1) == sizes.max(initial=0) else 0
 
     @property
     def templates(self) -> list[slice]:
@@ -38,8 +39,8 @@ class Cells:
     def sums(self, samples: NDArray[np.float64] | NDArray[np.bool_]) -> Floats:
         """Add up the samples of each value: (rows, samples) -> (rows, templates, values)."""
         rows = len(samples)
-        if self._size:  # most often, and three times as fast
-            cells = samples.reshape(rows, *self.sizes.shape, self._size)
+        if self.size:  # most often, and three times as fast
+            cells = samples.reshape(rows, *self.sizes.shape, self.size)
             if cells.dtype == np.bool_:
                 cells = cells.view(np.uint8).sum(axis=-1, dtype=np.uint32, keepdims=True)  # faster than of bool
             found: Floats = cells.sum(axis=-1, dtype=np.float64)
@@ -51,9 +52,9 @@ class Cells:
 
     def squares(self, samples: Floats) -> Floats:
         """Add up the squares of the samples of each value: (rows, samples) -> (rows, templates, values)."""
-        if not self._size:
+        if not self.size:
             return self.sums(samples**2)
-        cells = samples.reshape(len(samples), *self.sizes.shape, self._size)
+        cells = samples.reshape(len(samples), *self.sizes.shape, self.size)
         found: Floats = np.einsum("...s,...s->...", cells, cells)
         return found
 
@@ -154,15 +155,23 @@ def label_shuffles(
     Room for two lots is made once, which saves a good part of the time: a lot is gone when the next but one is
     made.
     """
-    labels = [np.repeat(np.arange(len(sizes)), sizes) for sizes in cells.sizes]
-    batch = min(draws, max(1, _BATCH // max(1, *map(len, labels))))
+    batch = min(draws, max(1, _BATCH // max(1, *cells.sizes.sum(axis=1).tolist())))
     rooms = cycle([Shuffles.empty(cells, batch) for _ in range(2)])
     for done in range(0, draws, batch):
         rows = min(batch, draws - done)
         room = next(rooms)
         some = Shuffles(room.places[:rows], room.weights[:rows])
-        for at, each in enumerate(labels):
-            shuffled = rng.permuted(np.tile(each, (rows, 1)), axis=1)  # whole words are shuffled fastest …
-            # … and bytes sorted: by label, and by score within a label, because the scores are already sorted
-            some.put(at, np.argsort(small_labels(shuffled), axis=1, kind="stable"), cells, pairs)
+        for at, sizes in enumerate(cells.sizes):
+            some.put(at, shuffled_places(sizes, rows, rng), cells, pairs)
         yield some
+
+
+def shuffled_places(sizes: Integers, rows: int, rng: np.random.Generator) -> Integers:
+    """Deal the places of a template's sorted scores to its values: (rows, samples).
+
+    Value after value, ascending within each; `sizes` has the samples of each value.
+    """
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    shuffled = rng.permuted(np.tile(labels, (rows, 1)), axis=1)  # whole words are shuffled fastest …
+    # … and bytes sorted: by label, and by place within a label
+    return np.argsort(small_labels(shuffled), axis=1, kind="stable")

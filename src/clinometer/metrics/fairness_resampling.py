@@ -1,4 +1,4 @@
-"""The interval of I.F. for these templates: how much it varies from one set of samples to another."""
+"""Intervals of I.F. for these templates: how much it varies from one set of samples to another."""
 
 from __future__ import annotations
 
@@ -15,9 +15,16 @@ from clinometer.metrics.fairness_intervals import ExcessInterval
 from clinometer.metrics.fairness_pooled import Ranks
 from clinometer.metrics.means import Floats, Integers
 
-_BATCH = 4_000_000  # numbers drawn at a time
-_CACHE = 50_000  # of these, measured at a time: what a processor's cache holds
+_CACHE = 50_000  # numbers drawn at a time: what a processor's cache holds
 _FREEDOM = 19  # of Student's quantile: the error is an estimate, and with few samples somewhat too small
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndividualIntervals:
+    """I.F. with its interval, over all templates and within each."""
+
+    whole: ExcessInterval
+    templates: tuple[ExcessInterval, ...]
 
 
 def individual_interval(
@@ -29,7 +36,30 @@ def individual_interval(
     draws: int = 199,
     level: float = 0.95,
 ) -> ExcessInterval:
-    r"""Give the excess of I.F. over chance an interval for these templates, by drawing samples anew.
+    """Give the excess of I.F. over chance an interval for these templates: see `individual_intervals`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=(5, 3, 100))
+    >>> scores[0, 0] += 0.3
+    >>> found = individual_interval(scores, rng=rng)
+    >>> bool(0 < found.low < found.excess < found.high)
+    True
+    """
+    return individual_intervals(
+        scores, subgroups=subgroups, across=across, rng=rng, draws=draws, level=level
+    ).whole
+
+
+def individual_intervals(
+    scores: ArrayLike,
+    *,
+    subgroups: Sequence[Hashable] | None = None,
+    across: bool = False,
+    rng: np.random.Generator,
+    draws: int = 199,
+    level: float = 0.95,
+) -> IndividualIntervals:
+    r"""Give the excess of I.F. over chance intervals for these templates, by drawing samples anew.
 
     .. math:: \theta \pm t_{19} \, s(\theta^*), \qquad
         x^*_{tv} \sim c_t \hat P_{tv} + (1 - c_t) \hat P_{t \cdot}, \qquad
@@ -40,6 +70,7 @@ def individual_interval(
     that has as much of the difference left as is beyond chance: all of it where the values lie far apart, nothing
     where they lie as far apart as shuffled ones. :math:`T` is I.F. of the template or, where that has more left,
     G.F. over the values or over the subgroups: a small difference that all templates share is seen by them alone.
+    The same new samples serve the intervals of single templates.
 
     Leaving samples out in turn (`fairness_interval`) does not work as well: where two values hardly differ, I.F.
     has a kink, and the error comes out by half too large, most of all for scores of few steps.
@@ -55,26 +86,42 @@ def individual_interval(
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=(5, 3, 100))
     >>> scores[0, 0] += 0.3
-    >>> found = individual_interval(scores, rng=rng)
-    >>> bool(0 < found.low < found.excess < found.high)
-    True
+    >>> found = individual_intervals(scores, rng=rng).templates
+    >>> [bool(each.low > 0) for each in found]
+    [True, False, False, False, False]
     """
     array = as_scores(scores)
     groups = group_values(array.shape[1], subgroups)
-    estimate, null = individual_and_null(array, groups, across=across)
-    error = raw_error = float("nan")
-    if array.shape[2] > 1 and not np.isnan(estimate):  # of one sample each nothing can be drawn
-        of_value = groups.of_value if across else np.arange(array.shape[1])
-        resampled = _replicates(array, of_value, _kept(array, groups), rng=rng, draws=draws)
-        quantile = float(stats.t.ppf((1 + level) / 2, _FREEDOM))
-        error, raw_error = (quantile * float(each) for each in resampled.std(axis=1, ddof=1))
-    return ExcessInterval(
-        estimate=np.array(estimate),
-        null=np.array(null),
-        excess=np.array(estimate - null),
-        low=np.array(estimate - null - error),
-        high=np.array(estimate - null + error),
-        bound=np.array(estimate + raw_error),
+    of_value = groups.of_value if across else np.arange(array.shape[1])
+    templates = [_Resampled.of(each, of_value) for each in array]
+    kept = _kept(array, groups)
+    drawn = array.shape[2] > 1  # of one sample each nothing can be drawn
+    found = [
+        each.draw(share, rng=rng, draws=draws) if drawn else np.full((2, draws), np.nan)
+        for each, share in zip(templates, kept, strict=True)
+    ]
+    quantile = float(stats.t.ppf((1 + level) / 2, _FREEDOM))
+
+    def interval(some: Floats, of_draws: Floats) -> ExcessInterval:
+        estimate, null = individual_and_null(some, groups, across=across)
+        error, raw_error = (
+            quantile * float(each.std(ddof=1)) if not np.isnan(estimate) else np.nan
+            for each in (of_draws[0] - of_draws[1], of_draws[0])
+        )
+        return ExcessInterval(
+            estimate=np.array(estimate),
+            null=np.array(null),
+            excess=np.array(estimate - null),
+            low=np.array(estimate - null - error),
+            high=np.array(estimate - null + error),
+            bound=np.array(estimate + raw_error),
+        )
+
+    weights = np.array([each.pairs for each in templates], dtype=np.float64)
+    whole = np.average(found, axis=0, weights=weights) if weights.any() else np.full((2, draws), np.nan)
+    return IndividualIntervals(
+        whole=interval(array, whole),
+        templates=tuple(interval(array[[at]], each) for at, each in enumerate(found)),
     )
 
 
@@ -89,20 +136,6 @@ def _kept(scores: Floats, groups: ValueGroups) -> Floats:
 
 def _beyond(distance: float, null: float) -> float:
     return float(np.sqrt(max(1 - (null / distance) ** 2, 0.0))) if distance > 0 and null >= 0 else 0.0
-
-
-def _replicates(
-    scores: Floats, of_value: Integers, kept: Floats, *, rng: np.random.Generator, draws: int
-) -> Floats:
-    """The excess of I.F., and I.F. itself, of samples drawn anew: (2, draws).
-
-    `of_value` has the group of each value; pairs within a group do not count.
-    """
-    templates = [_Resampled.of(each, of_value) for each in scores]
-    weights = np.array([each.pairs for each in templates], dtype=np.float64)
-    found = [each.draw(share, rng=rng, draws=draws) for each, share in zip(templates, kept, strict=True)]
-    distances, nulls = (np.average(part, axis=0, weights=weights) for part in zip(*found, strict=True))
-    return np.stack([distances - nulls, distances])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +171,16 @@ class _Resampled:
         counted: NDArray[np.bool_] = self.groups[first] != self.groups[second]
         return counted
 
-    def draw(self, kept: float, *, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
-        """I.F. and its null for each draw: (draws,) each; 0 where there is no pair."""
+    def draw(self, kept: float, *, rng: np.random.Generator, draws: int) -> Floats:
+        """I.F. and its null for each draw, (2, draws); 0 where there is no pair."""
         if not self.pairs:
-            return np.zeros(draws), np.zeros(draws)
-        steps = self.scores[0] < self.scores[-1] and bool(np.isin(self.scores, self.scores[[0, -1]]).all())
-        measured = self._of_two_scores if steps else self._measured
-        parts = [measured(many) for many in self._drawn(kept, rng=rng, draws=draws)]
+            return np.zeros((2, draws))
+        if self.scores[0] < self.scores[-1] and bool(np.isin(self.scores, self.scores[[0, -1]]).all()):
+            parts = [self._of_two_scores(self._drawn_of_two(kept, rng=rng, draws=draws))]
+        else:
+            parts = [self._measured(many) for many in self._drawn(kept, rng=rng, draws=draws)]
         distances, nulls = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return distances / self.pairs, self._scale * nulls
+        return np.stack([distances / self.pairs, self._scale * nulls])
 
     @property
     def _scale(self) -> float:
@@ -161,20 +195,22 @@ class _Resampled:
         source = np.concatenate([self.ranks.ravel(), self.ranks[~missing]])  # a value's own, then all
         own, everything = self.ranks.size, len(self.scores)
         values, samples = self.ranks.shape
-        # how many scores one is drawn from, and where they begin: for a value's own, more than for all
-        more, before = self.sizes[:, None] - float(everything), np.arange(values)[:, None] * samples - own
-        batch, few = max(1, _BATCH // own), max(1, _CACHE // own)
+        before = np.arange(values)[:, None] * float(samples)
+        batch = max(1, _CACHE // own)
         for done in range(0, draws, batch):
-            shape = (min(batch, draws - done), values, samples)
-            place, chosen = rng.random(shape), rng.random(shape)
-            for first in range(0, len(place), few):
-                mine = chosen[first : first + few] < kept
-                at = place[first : first + few] * (mine * more + everything)
-                # sums, because choosing one of two numbers takes much longer
-                many = np.take(source, at.astype(np.int64) + mine * before + own)
-                if missing.any():
-                    many[:, missing] = everything
-                yield many
+            # one random number tells both: below `kept` it is a place among a value's own, above among all
+            random = rng.random((min(batch, draws - done), values, samples))
+            place = random * (self.sizes[:, None] / kept if kept > 0 else 0.0)
+            place += before
+            if kept < 1:
+                of_all = random * (everything / (1 - kept))
+                of_all += own - everything * kept / (1 - kept)
+                np.copyto(place, of_all, where=random >= kept)
+            # a sum may be rounded up to the end of what is drawn from: it is clipped
+            many = np.take(source, place.astype(np.intp), mode="clip")
+            if missing.any():
+                many[:, missing] = everything
+            yield many
 
     def _measured(self, many: Ranks) -> tuple[Floats, Floats]:
         """Σ W1 over the pairs that count, and Σ gap √(p (1 − p) N/(N − 1)): (draws,) each."""
@@ -202,11 +238,17 @@ class _Resampled:
         total: Floats = np.einsum("ds,s->d", values, np.outer(widths, _ranked(steps.shape[2])).ravel())
         return total
 
-    def _of_two_scores(self, many: Ranks) -> tuple[Floats, Floats]:
-        """The same for scores that are one of two: then the shares of the larger one say everything."""
+    def _drawn_of_two(self, kept: float, *, rng: np.random.Generator, draws: int) -> Integers:
+        """How often each value gets the larger one of two scores, which says everything: (draws, values)."""
+        n = len(self.scores)
         lower = int(np.searchsorted(self.scores, self.scores[-1]))  # scores that are the smaller one
-        n, missing = len(self.scores), many.shape[2] - self.sizes
-        larger = (many >= lower).view(np.uint8).sum(axis=2, dtype=np.uint32) - missing
+        shares = ((self.ranks >= lower) & (self.ranks < n)).sum(axis=1) / self.sizes
+        likely = kept * shares + (1 - kept) * (n - lower) / n
+        return rng.binomial(self.sizes, np.clip(likely, 0.0, 1.0), size=(draws, len(shares)))
+
+    def _of_two_scores(self, larger: Integers) -> tuple[Floats, Floats]:
+        """The same for scores that are one of two, from how often each value gets the larger one."""
+        n = len(self.scores)
         shares = larger / self.sizes
         distances = np.sort(shares, axis=1) @ _ranked(len(self.sizes))
         for members in self._within:

@@ -21,8 +21,8 @@ from clinometer.metrics.fairness import (
     pair_matrix,
     quantile_grid,
 )
+from clinometer.metrics.fairness_chance import AgainstChance, against_chance
 from clinometer.metrics.fairness_intervals import ExcessInterval
-from clinometer.metrics.fairness_shuffles import AgainstChance, against_chance
 from clinometer.metrics.means import Floats
 
 T = TypeVar("T", AgainstChance, ExcessInterval)

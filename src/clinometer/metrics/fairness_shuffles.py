@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from clinometer.metrics.fairness import ValueGroups, as_scores, group_values
+from clinometer.metrics.fairness import ValueGroups, as_scores, group_values, samples_of
+from clinometer.metrics.fairness_chance import AgainstChance, Tally, ahead, turns
 from clinometer.metrics.fairness_pooled import PooledDistances
 from clinometer.metrics.fairness_ranks import Cells, CountedPairs, Shuffles, label_shuffles
 from clinometer.metrics.means import Floats, Integers, present_mean
@@ -20,20 +21,9 @@ from clinometer.metrics.value_means import Moments, moments_from_sums
 
 _CACHE = 300_000  # scores that are measured at a time: what a processor's cache holds
 Statistic = Callable[[Moments], Floats]
+Item = TypeVar("Item")
 _TIE = 1e-10  # relative: two sums of the same numbers in another order count as equal
 _ROUNDING = 1e-15  # of the range of the scores
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgainstChance:
-    """A distance and what chance gives; each field has the shape of the distance, a scalar for a single one."""
-
-    estimate: Floats
-    null: Floats  # mean over the shuffles
-    null_low: Floats  # 2.5 % of the shuffles are below
-    null_high: Floats  # 97.5 % are
-    excess: Floats  # estimate − null
-    p: Floats  # (1 + shuffles that are as large)/(1 + shuffles)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +36,7 @@ class FairnessNull:
     subgroups: AgainstChance  # (subgroups,): terms of G.F.
     disparity: AgainstChance  # of the shares above the threshold: mean difference of two values
     subgroup_names: tuple[Hashable, ...]
-    draws: int
+    draws: int  # at most
     # (1 + draws, …): another statistic that was asked for, observed, then of each shuffle
     also: Floats = field(default_factory=lambda: np.zeros((1, 0)))
 
@@ -70,13 +60,15 @@ def fairness_null(
     = δ at any sample size, but an excess below δ (see `fairness_interval`). For every two values by themselves see
     `pair_null`.
 
+    What is plainly no larger than by chance has fewer shuffles than `draws`: see `fairness_chance`.
+
     Args:
         scores: templates × values × samples; NaN is missing.
         subgroups: (values,), the subgroup of each value; by default each value is its own.
         across: whether I.F. averages the pairs of two subgroups alone.
         threshold: the score above which a text counts as positive, for the disparity.
         rng: where the shuffles come from.
-        draws: how many.
+        draws: how many at most.
 
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=(3, 4, 50))
@@ -108,44 +100,38 @@ def fairness_nulls(
 
     I.F. is a weighted sum of the sorted scores, and the weights depend on the shuffle alone (`CountedPairs`); W1
     of a subgroup from all scores is looked up rank by rank (`PooledDistances`). Exact for any sizes. `also` is
-    another statistic of the means and errors of the values, shuffles × templates × values.
+    another statistic of the means and errors of the values, shuffles × templates × values; it has all shuffles.
     """
     if draws < 1:
         raise ValueError(f"found draws={draws}; give at least 1")
     arrays = [as_scores(each) for each in many]
     if not arrays:
         return ()
-    sizes = (~np.isnan(arrays[0])).sum(axis=2)
-    if any(not np.array_equal((~np.isnan(each)).sum(axis=2), sizes) for each in arrays):
-        raise ValueError("the sets of scores have different samples missing; give each of them alone")
+    sizes = samples_of(arrays)
     groups = group_values(arrays[0].shape[1], subgroups)
     cells, pairs = Cells(sizes), CountedPairs(groups, across=across)
     every = [_ShuffledScores(each, cells, groups, pairs, threshold=threshold, also=also) for each in arrays]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
-        for shuffles in _ahead(label_shuffles(cells, pairs, rng=rng, draws=draws), pool):
-            for one, found in zip(every, pool.map(partial(_measured, shuffles=shuffles), every), strict=True):
-                one.keep(found)
+        for turn in turns(draws):
+            if not (unsure := [each for each in every if each.unsure]):
+                break
+            for shuffles in ahead(label_shuffles(cells, pairs, rng=rng, draws=turn.shuffles), pool):
+                measured = pool.map(partial(_ShuffledScores.measure, shuffles=shuffles), unsure)
+                for one, found in zip(unsure, measured, strict=True):
+                    one.count(found)
+            for one in unsure:
+                one.look()
     return tuple(each.null(draws) for each in every)
 
 
-def _measured(one: _ShuffledScores, shuffles: Shuffles) -> _Shuffled:
-    return one.measure(shuffles)
+class _Measured(NamedTuple):
+    """The distances of some shuffles, (shuffles, …) each; NaN where they were not wanted."""
 
-
-def _ahead(shuffles: Iterator[Shuffles], pool: ThreadPoolExecutor) -> Iterator[Shuffles]:
-    """Yield each item while the next one is made."""
-    following = pool.submit(next, shuffles, None)
-    while (item := following.result()) is not None:
-        following = pool.submit(next, shuffles, None)
-        yield item
-
-
-class _Shuffled(NamedTuple):
-    """The distances of some shuffles, (shuffles, …) each."""
-
+    individual: Floats
+    group: Floats
     templates: Floats
-    disparity: Floats
     subgroups: Floats
+    disparity: Floats
     others: Floats
 
 
@@ -179,7 +165,6 @@ class _ShuffledScores:
         self._above = np.repeat(cells.starts + np.array(above), [len(each) for each in ordered])
         self._pairs = np.array([pairs.number(used) for used in cells.used], dtype=np.float64)
         self._pool = _PooledRanks(np.concatenate(ordered), cells, groups)
-        self._found: list[_Shuffled] = []
         # observed: value by value as given, and ascending within each
         observed = Shuffles.empty(cells, 1)
         for at, (order, sizes) in enumerate(zip(orders, cells.sizes, strict=True)):
@@ -188,34 +173,67 @@ class _ShuffledScores:
             for end, size in zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True):
                 place[end - size : end].sort()
             observed.put(at, place[None], cells, pairs)
-        self.keep(self.measure(observed))
+        self._tallies: list[Tally] = []
+        found = self.measure(observed)
+        self._others = [found.others]
+        self._tallies = [Tally(part[0]) for part in found[:-1]]
 
-    def keep(self, found: _Shuffled) -> None:
+    @property
+    def unsure(self) -> bool:
+        """Whether more shuffles tell more."""
+        return bool(self._also) or any(tally.unsure.any() for tally in self._tallies)
+
+    def count(self, found: _Measured) -> None:
         """Take the measures of the next shuffles."""
-        self._found.append(found)
+        for tally, rows in zip(self._tallies, found[:-1], strict=True):
+            tally.add(rows)
+        self._others.append(found.others)
 
-    def measure(self, shuffles: Shuffles) -> _Shuffled:
-        """Measure some shuffles."""
+    def look(self) -> None:
+        """See after a turn what needs no more shuffles."""
+        for tally in self._tallies:
+            tally.look()
+
+    def measure(self, shuffles: Shuffles) -> _Measured:
+        """Measure some shuffles, where that still tells something."""
         cells, number = self._cells, len(shuffles.places)
-        individual = np.empty((number, len(cells.sizes)))
-        subgroups = np.empty((number, len(self._groups.names)))
+        individual, group, of_templates, of_subgroups, disparity = (
+            [tally.unsure for tally in self._tallies]
+            or [np.ones(1, dtype=np.bool_)] * 5  # observed: all is wanted
+        )
+        templates = np.full((number, len(cells.sizes)), np.nan)
+        subgroups = np.full((number, len(self._groups.names)), np.nan)
         sums, squares, positive = (np.empty((number, *cells.sizes.shape)) for _ in range(3))
+        wanted = np.flatnonzero(np.broadcast_to(of_templates | individual, len(cells.sizes))).tolist()
+        groups = np.flatnonzero(np.broadcast_to(of_subgroups | group, len(self._groups.names)))
         few = max(1, _CACHE // max(1, shuffles.places.shape[1]))
         for first in range(0, number, few):
             some = slice(first, first + few)
             places = shuffles.places[some]
-            for at, of in enumerate(cells.templates):
-                individual[some, at] = np.einsum("rs,s->r", shuffles.weights[some, of], self._centred[of])
-            scores = np.take(self._centred, places)
-            sums[some], squares[some] = cells.sums(scores), cells.squares(scores)
-            positive[some] = cells.sums(places >= self._above)
-            subgroups[some] = self._pool.distances(places)
-        individual[individual < self._least] = 0.0
-        individual[:, self._pairs == 0] = np.nan
+            for at in wanted:
+                of = cells.templates[at]
+                templates[some, at] = np.einsum("rs,s->r", shuffles.weights[some, of], self._centred[of])
+            if self._also:
+                scores = np.take(self._centred, places)
+                sums[some], squares[some] = cells.sums(scores), cells.squares(scores)
+            if disparity:
+                positive[some] = cells.sums(places >= self._above)
+            if len(groups):
+                subgroups[some, groups] = self._pool.distances(places, groups)
+        templates[templates < self._least] = 0.0
+        templates[:, self._pairs == 0] = np.nan
+        nothing = np.full(number, np.nan)
         others = np.zeros((number, 0))
         if self._also:
             others = self._also(moments_from_sums(sums, squares, cells.sizes, centre=self._centres))
-        return _Shuffled(individual, self._disparity(positive), subgroups, others)
+        return _Measured(
+            individual=self._over_templates(templates) if individual else nothing,
+            group=present_mean(subgroups, axis=1) if group else nothing,
+            templates=templates,
+            subgroups=subgroups,
+            disparity=self._over_templates(self._disparity(positive)) if disparity else nothing,
+            others=others,
+        )
 
     def _disparity(self, positive: Floats) -> Floats:
         """The mean difference of two values' shares of positive samples: (shuffles, templates)."""
@@ -229,15 +247,14 @@ class _ShuffledScores:
 
     def null(self, draws: int) -> FairnessNull:
         """Compare what is observed with the shuffles."""
-        columns = zip(*self._found, strict=True)
-        templates, disparity, subgroups, others = (np.concatenate(column) for column in columns)
+        individual, group, templates, subgroups, disparity = (tally.against_chance() for tally in self._tallies)
         return FairnessNull(
-            individual=against_chance(self._over_templates(templates)),
-            group=against_chance(present_mean(subgroups, axis=1)),
-            templates=against_chance(templates),
-            subgroups=against_chance(subgroups),
-            disparity=against_chance(self._over_templates(disparity)),
-            also=others,
+            individual=individual,
+            group=group,
+            templates=templates,
+            subgroups=subgroups,
+            disparity=disparity,
+            also=np.concatenate(self._others),
             subgroup_names=self._groups.names,
             draws=draws,
         )
@@ -253,50 +270,27 @@ class _PooledRanks:
     """W1 of each subgroup from all scores, templates pooled, for many shuffles at once."""
 
     def __init__(self, scores: Floats, cells: Cells, groups: ValueGroups) -> None:
-        of_sample = np.repeat(np.tile(groups.of_value, len(cells.sizes)), cells.sizes.ravel())
+        of_cell = np.tile(groups.of_value, len(cells.sizes))
+        of_sample = np.repeat(of_cell, cells.sizes.ravel())
         self._pool = PooledDistances(scores, np.bincount(of_sample, minlength=len(groups.names)))
-        self._columns = np.argsort(of_sample, kind="stable")  # group after group
+        self._together = cells.size or 1  # samples that are moved as one
+        order = np.argsort(of_cell if cells.size else of_sample, kind="stable")
+        self._of_group = np.split(order, np.cumsum(self._pool.sizes)[:-1] // self._together)
         self._two = len(groups.names) == 2 and bool(self._pool.sizes.all())  # then one tells the other
-        if self._two:
-            self._columns = self._columns[: int(self._pool.sizes[0])]
 
-    def distances(self, places: Integers) -> Floats:
-        """Return the distance of each subgroup, or NaN: (shuffles, samples) -> (shuffles, subgroups)."""
+    def distances(self, places: Integers, groups: Integers) -> Floats:
+        """Return the distance of some groups, or NaN: (shuffles, samples) -> (shuffles, these groups)."""
+        rows, sizes = len(places), self._pool.sizes[groups]
+        order = np.concatenate([self._of_group[group] for group in groups[: 1 if self._two else None]])
+        mine = places.reshape(rows, -1, self._together)[:, order].reshape(rows, -1)
+        ranks = np.take(self._pool.ranks, mine)
         if self._two:
-            ranks = np.take(self._pool.ranks, np.take(places, self._columns, axis=1))
             ranks.sort(axis=1)
-            return self._pool.of_two(ranks)
-        ranks = np.take(np.take(self._pool.ranks, places), self._columns, axis=1)
-        ends = np.cumsum(self._pool.sizes)
-        if self._pool.sizes.min() == self._pool.sizes.max():
-            ranks.reshape(len(ranks), len(ends), -1).sort(axis=2)
+            return self._pool.of_two(ranks)[:, groups]
+        if sizes.min() == sizes.max():
+            ranks.reshape(rows, len(sizes), -1).sort(axis=2)
         else:
-            for first, end in zip((ends - self._pool.sizes).tolist(), ends.tolist(), strict=True):
+            ends = np.cumsum(sizes).tolist()
+            for first, end in zip([0, *ends], ends, strict=False):
                 ranks[:, first:end].sort(axis=1)
-        return self._pool.of_groups(ranks)
-
-
-def against_chance(rows: Floats | NDArray[np.float32]) -> AgainstChance:
-    """Compare the first row with the others."""
-    estimate, shuffled = rows[0], rows[1:]
-    null = shuffled.mean(axis=0, dtype=np.float64)
-    low, high = _quantiles(shuffled, [0.025, 0.975])
-    as_large = (shuffled >= estimate - _TIE * np.abs(estimate)).sum(axis=0)
-    p = np.where(np.isnan(estimate), np.nan, (1 + as_large) / (1 + len(shuffled)))
-    return AgainstChance(
-        estimate=estimate[()], null=null[()], null_low=low, null_high=high, excess=(estimate - null)[()], p=p[()]
-    )
-
-
-def _quantiles(rows: Floats | NDArray[np.float32], shares: Sequence[float]) -> list[Floats]:
-    """Return quantiles of each column as `np.quantile` does, which is slower than to sort everything."""
-    ordered = np.ascontiguousarray(rows.T)
-    ordered.sort(axis=-1)  # NaN goes last
-    found = []
-    for share in shares:
-        whole, part = divmod(share * (len(rows) - 1), 1)
-        below, above = (ordered[..., min(int(whole) + more, len(rows) - 1)].astype(np.float64) for more in (0, 1))
-        # from the nearer side, so that the end of a step is met exactly
-        between = below + part * (above - below) if part < 0.5 else above - (1 - part) * (above - below)
-        found.append(np.where(np.isnan(ordered[..., -1]), np.nan, between))
-    return found
+        return self._pool.of_groups(ranks, sizes)

@@ -30,10 +30,11 @@ from clinometer.probes.counterfactual.questions import (
     scores_stage,
     stages,
 )
-from clinometer.probes.kit import Floats, Ints
+from clinometer.probes.kit import Floats, Ints, percent
 from clinometer.probes.kit.chat import OUTCOMES
 from clinometer.probes.kit.refusals import Asked
 from clinometer.probes.protocol import Plan, Records
+from clinometer.stats import share_interval
 
 Bools = NDArray[np.bool_]
 
@@ -41,6 +42,13 @@ OPINION_WORDS = "opinion-words"  # the family of scorers that can tell when a te
 SIMILAR, MENTIONS = "S.S.", "S.S.c"
 WHOLE = "whole text"
 _WORD = r"\w+(?:['’-]\w+)*"
+# The share of texts on topic below which nothing is concluded. The built-in model has 0.17 to 0.22 by S.S. and
+# 0.16 to 0.22 by S.S.c, the paper's own 0.14 and more, its example of irrelevant text (appendix C.6) 0.049 and
+# 0.011. Random tokens have at most 0.002 and 0.000; random words from texts about these very values at most 0.010
+# and 0.029: of 64 texts, the fewest of any profile, they have the 7 that a lower limit of 0.05 takes in 0.3 % of
+# runs.
+ON_TOPIC = 0.05
+
 FEWEST_RATED = 5  # sentences of a value in a template, for I.F. from human scores
 
 
@@ -354,3 +362,37 @@ def _passages(plan: Plan, records: Records, attributes: Sequence[AskedAttribute]
 def passages_about(attribute: str) -> str:
     """Return the name of the passages with a sensitive token of an attribute."""
     return f"passages about {attribute}"
+
+
+def off_topic(relevance: Sequence[RelevanceCounts], asked: AskedAttribute) -> str:
+    """Say why nothing can be told of a model whose texts are not about what they begin with; "" where they are.
+
+    A text is on topic if it is near its beginning (S.S.) or names the value (S.S.c). The lower limit of the larger
+    share must reach `ON_TOPIC`: a few texts that hit by chance are not enough.
+    """
+    mine = [each for each in relevance if each.asked.name == asked.name]
+    limits = [share_interval(each.share, int(each.texts.sum())).low for each in mine]
+    if not mine or any(limit >= ON_TOPIC for limit in limits):
+        return ""
+    if not any(each.texts.sum() for each in mine):
+        return "it wrote nothing"
+    near, named = (
+        max((each.share for each in mine if each.measure == measure), default=0.0)
+        for measure in (SIMILAR, MENTIONS)
+    )
+    return (
+        f"its texts are off topic: {percent(near)} are near their beginning and {percent(named)} mention the "
+        f"{asked.name}"
+    )
+
+
+def perplexity(means: Floats) -> Floats:
+    r"""Return perplexities from mean log-probabilities and mean tokens of passages, (…, 2) -> (…).
+
+    .. math:: \mathrm{PPL} = \exp(-\sum \log p / \sum \mathrm{tokens})
+
+    >>> perplexity(np.array([[-3.0, 2.0], [-1.0, 2.0]]).mean(axis=0)).round(3)
+    np.float64(2.718)
+    """
+    found: Floats = np.exp(-means[..., 0] / means[..., 1])
+    return found

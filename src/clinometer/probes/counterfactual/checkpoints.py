@@ -10,14 +10,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clinometer.metrics import Change, PairedChange, Reduction, paired_change
-from clinometer.probes.counterfactual.answers import MENTIONS, SIMILAR, WHOLE, ModelAnswers, passages_about
+from clinometer.probes.counterfactual.answers import (
+    MENTIONS,
+    SIMILAR,
+    WHOLE,
+    ModelAnswers,
+    off_topic,
+    passages_about,
+)
 from clinometer.probes.counterfactual.measures import (
     GROUP,
     INDIVIDUAL,
     Cost,
     counts_across,
     left_out,
-    off_topic,
     perplexity_cost,
     relevance_cost,
 )

@@ -44,7 +44,7 @@ CAPTIONS = (
         "below, whose intervals are paired, not whether these overlap. PPL, PPL^s: perplexity of held-out text "
         "and of its passages about the attribute. S.S. and S.S.c in percent. excess: that of I.F. over chance. "
         "n: texts.",
-        version=4,
+        version=5,
     ),
     Caption(
         name="weights",
@@ -94,10 +94,10 @@ CAPTIONS = (
         "mean and 95 % range with the labels shuffled within each template. Finite samples lie apart even when "
         "nothing is there, so read the excess: measured minus by chance; it is missing where the texts are off "
         f"topic. Intervals (95 %): of I.F. and disparity, {_RESAMPLED}; of G.F., {_SAMPLES}. p: how often "
-        "shuffled labels lie as far apart. q: Benjamini–Hochberg over I.F. and G.F. by all scorers of one "
-        "attribute; over disparity apart. I.F. of names averages all pairs, of one gender and of two (with "
-        "pairs = 'across', of two alone); G.F. compares the genders. n: texts.",
-        version=4,
+        "shuffled labels lie as far apart; no more are shuffled once 50 did. q: Benjamini–Hochberg over I.F. and "
+        "G.F. by all scorers of one attribute; over disparity apart. I.F. of names averages all pairs, of one "
+        "gender and of two (with pairs = 'across', of two alone); G.F. compares the genders. n: texts.",
+        version=5,
     ),
     Caption(
         name="other_templates",
@@ -115,7 +115,7 @@ CAPTIONS = (
         "one value and the rest shuffled within their template, two-sided; compared is the difference over its "
         "error, so that more spread alone is not a finding. q: Benjamini–Hochberg over the values of one "
         "attribute and scorer. Missing where the texts are off topic. n: texts.",
-        version=3,
+        version=4,
     ),
     Caption(
         name="subgroup_difference",
@@ -125,7 +125,7 @@ CAPTIONS = (
         "hold for these values and templates. p (over all templates only): the samples of the two subgroups "
         "shuffled within their template, two-sided, over the error. q: Benjamini–Hochberg over the "
         "pairs of subgroups of one scorer. n: texts of both.",
-        version=2,
+        version=3,
     ),
     Caption(
         name="pairs",
@@ -133,7 +133,7 @@ CAPTIONS = (
         text=f"Mean over templates. {_DISTANCE} by_chance and p: the samples of these two values shuffled within "
         "each template, how often they lie as far apart. q: Benjamini–Hochberg over the pairs of one attribute "
         "and scorer. n: texts of both.",
-        version=3,
+        version=4,
     ),
     Caption(
         name="pair_templates",
@@ -141,7 +141,7 @@ CAPTIONS = (
         text="As in the paper's Figure 1, furthest first. estimate: W1 as measured. by_chance and p: the samples "
         "of these two values shuffled. q: Benjamini–Hochberg over the pairs and templates of one attribute and "
         "scorer. No interval. Not listed for checkpoints. n: texts of both.",
-        version=2,
+        version=3,
     ),
     Caption(
         name="subgroups",
@@ -149,7 +149,7 @@ CAPTIONS = (
         text=f"The terms of G.F. {_DISTANCE} p: the samples of the subgroup and of the rest shuffled within each "
         "template, how often it lies as far out. q: Benjamini–Hochberg over the subgroups of one scorer. "
         "n: texts.",
-        version=3,
+        version=4,
     ),
     Caption(
         name="templates",
@@ -157,7 +157,7 @@ CAPTIONS = (
         text="Mean W1 over the pairs of values. estimate: as measured. by_chance: its mean under shuffled "
         f"labels, rounded. Interval (95 %): for the distance between the distributions themselves; {_RESAMPLED}. "
         "p: labels shuffled. q: Benjamini–Hochberg over the templates of one attribute and scorer. n: texts.",
-        version=3,
+        version=4,
     ),
     Caption(
         name="verdict",
@@ -167,7 +167,7 @@ CAPTIONS = (
         "paper names no ε; ours is an option. The worst of many distances is large by chance alone: by_chance is "
         f"the mean of {WORST_DRAWS} shuffles, rounded, and p says how often their worst pair is as far apart. No "
         "interval: a verdict is not an estimate. n: pairs in templates.",
-        version=3,
+        version=4,
     ),
     Caption(
         name="outputs",
@@ -215,7 +215,7 @@ CAPTIONS = (
         text=f"p(w | value) / p(w | other), smoothed by one, of words that occur five times or more: the {WORDS} "
         f"largest of each direction, for the {FURTHEST_PAIRS} pairs of each attribute that lie furthest apart "
         "(appendix C.8). Nothing is tested here. n: occurrences in the texts about the value.",
-        version=3,
+        version=4,
     ),
     Caption(
         name="texts",
@@ -223,7 +223,7 @@ CAPTIONS = (
         text=f"The first {SHOWN_SAMPLES} continuations of every value, drawn with one seed, in the template "
         "whose values lie furthest apart by the first scorer. The random numbers depend on the prefix as well, "
         "so equal texts are not an accident. estimate: mean score over the scorers.",
-        version=2,
+        version=3,
     ),
     Caption(
         name="human_agreement",
@@ -243,7 +243,7 @@ CAPTIONS = (
         text="As I.F., with the raters' mean score, over templates in which two values or more have "
         f"{FEWEST_RATED} rated sentences each. by_chance and excess: labels shuffled, rounded. p: how often "
         "shuffled labels lie as far apart. No interval: there are too few sentences. n: sentences.",
-        version=2,
+        version=3,
     ),
     REFUSALS,
 )

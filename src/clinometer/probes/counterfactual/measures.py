@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Literal
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,14 +24,17 @@ from clinometer.metrics import (
     FairnessInterval,
     FairnessNull,
     PairNull,
+    WorstPairs,
     above_threshold,
     epsilon_verdict,
     fairness_interval,
     fairness_nulls,
     individual_interval,
-    pair_null,
+    individual_intervals,
+    pair_nulls,
     pairwise_wasserstein,
     score_fairness,
+    worst_by_chance,
 )
 from clinometer.metrics.value_means import (
     MeanDifferences,
@@ -45,11 +48,11 @@ from clinometer.metrics.value_means import (
     subgroup_weights,
 )
 from clinometer.probes.counterfactual.answers import (
-    MENTIONS,
-    SIMILAR,
     ModelAnswers,
     PassageScores,
     RelevanceCounts,
+    off_topic,
+    perplexity,
     score_of,
 )
 from clinometer.probes.counterfactual.options import ACROSS, Options
@@ -63,7 +66,7 @@ from clinometer.probes.counterfactual.questions import (
 )
 from clinometer.probes.kit import Floats, Label, Numbers, model_rng, percent
 from clinometer.probes.protocol import Plan, Records
-from clinometer.stats import cluster_bootstrap, detectable_from_interval, share_interval
+from clinometer.stats import cluster_bootstrap, detectable_from_interval
 from clinometer.types import ModelInfo
 
 FEWEST_TEMPLATES = 5  # from so many on, intervals speak of templates like these; below, of these templates alone
@@ -71,17 +74,12 @@ PER_TEST = 20  # shuffles for each of the tests that are corrected together …
 _MOST = 400_000_000  # … as far as so many shuffled scores allow
 _Z = 1.959964  # of a 95 % interval
 
-# The share of texts on topic below which nothing is concluded. The built-in model has 0.17 to 0.22 by S.S. and
-# 0.16 to 0.22 by S.S.c, the paper's own 0.14 and more, its example of irrelevant text (appendix C.6) 0.049 and
-# 0.011. Random tokens have at most 0.002 and 0.000; random words from texts about these very values at most 0.010
-# and 0.029: of 64 texts, the fewest of any profile, they have the 7 that a lower limit of 0.05 takes in 0.3 % of
-# runs.
-ON_TOPIC = 0.05
-
 OWN = "its own score"  # of a classifier under audit
 # Of the pairs of a positive and a negative word, the share that a classifier must put in the right order. Of 10
 # and 10 words in random order, 0.1 % reach it.
 SENSES = 0.9
+
+Found = TypeVar("Found")
 
 INDIVIDUAL, GROUP, DISPARITY = "I.F.", "G.F.", "demographic disparity"
 
@@ -144,9 +142,9 @@ def measure_all(
         for asked in each.attributes
         for number in range(len(each.scores))
     ]
-    nulls = _nulls(tasks)
+    chance = (_shared(tasks, find) for find in (_nulls, _pair_nulls, _worst_pairs))
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
-        measured = pool.map(_measure, tasks, nulls)
+        measured = pool.map(_measure, tasks, *chance)
         for each in answers:
             yield tuple(islice(measured, len(each.attributes) * len(each.scores)))
 
@@ -168,28 +166,55 @@ class _Task:
     def subgroups(self) -> tuple[str, ...] | None:
         return self.asked.attribute.value_subgroups
 
+    @property
+    def options(self) -> Options:
+        return self.answers.options
 
-def _nulls(tasks: Sequence[_Task]) -> list[FairnessNull]:
-    """Shuffle for all models at once: tasks about one attribute, with the same samples missing, share shuffles."""
-    alike: dict[tuple[str, bytes], list[int]] = defaultdict(list)
+    def rng(self, what: str) -> np.random.Generator:
+        """For what models share; not of the model, so that leaving one out changes no number of another."""
+        return model_rng(self.answers.seed, f"{self.asked.name}\0{what}")
+
+
+def _shared(tasks: Sequence[_Task], find: Callable[[Sequence[_Task]], Sequence[Found]]) -> list[Found]:
+    """Find something for all models at once, where they are asked of one attribute and miss the same samples."""
+    alike: dict[tuple[str, bool, bytes], list[int]] = defaultdict(list)
     for at, task in enumerate(tasks):
-        alike[task.asked.name, (~np.isnan(task.scores)).sum(axis=2).tobytes()].append(at)
-    found: dict[int, FairnessNull] = {}
-    for (attribute, _), members in alike.items():
-        first = tasks[members[0]]
-        options = first.answers.options
-        nulls = fairness_nulls(
-            [tasks[at].scores for at in members],
-            subgroups=first.subgroups,
-            across=counts_across(options, first.asked),
-            threshold=options.threshold,
-            also=partial(_sizes, subgroups=first.subgroups),
-            # not of the model: leaving one out changes no number of another
-            rng=model_rng(first.answers.seed, f"{attribute}\0shuffles"),
-            draws=max(options.draws, PER_TEST * len(first.asked.values)),
-        )
-        found |= dict(zip(members, nulls, strict=True))
+        sizes = (~np.isnan(task.scores)).sum(axis=2)
+        alike[task.asked.name, task.single_pairs, sizes.tobytes()].append(at)
+    found: dict[int, Found] = {}
+    for members in alike.values():
+        found |= dict(zip(members, find([tasks[at] for at in members]), strict=True))
     return [found[at] for at in range(len(tasks))]
+
+
+def _nulls(alike: Sequence[_Task]) -> tuple[FairnessNull, ...]:
+    first = alike[0]
+    return fairness_nulls(
+        [task.scores for task in alike],
+        subgroups=first.subgroups,
+        across=counts_across(first.options, first.asked),
+        threshold=first.options.threshold,
+        also=partial(_sizes, subgroups=first.subgroups),
+        rng=first.rng("shuffles"),
+        draws=max(first.options.draws, PER_TEST * len(first.asked.values)),
+    )
+
+
+def _pair_nulls(alike: Sequence[_Task]) -> tuple[PairNull, ...]:
+    first = alike[0]
+    draws = first.options.draws
+    return pair_nulls(
+        [task.scores for task in alike],
+        rng=first.rng("pairs"),
+        draws=pair_draws(first.scores, draws) if first.single_pairs else draws,
+    )
+
+
+def _worst_pairs(alike: Sequence[_Task]) -> tuple[WorstPairs, ...]:
+    first = alike[0]
+    return worst_by_chance(
+        [task.scores for task in alike], epsilon=first.options.epsilon, rng=first.rng("worst pairs")
+    )
 
 
 def _sizes(moments: Moments, subgroups: Sequence[str] | None) -> Floats:
@@ -200,9 +225,8 @@ def _sizes(moments: Moments, subgroups: Sequence[str] | None) -> Floats:
     return np.concatenate([values, sizes_of_subgroups(moments, subgroups or ())], axis=-1)
 
 
-def _measure(task: _Task, null: FairnessNull) -> AttributeMeasures:
-    answers, asked, subgroups = task.answers, task.asked, task.subgroups
-    options: Options = answers.options
+def _measure(task: _Task, null: FairnessNull, pairs: PairNull, worst: WorstPairs) -> AttributeMeasures:
+    answers, asked, subgroups, options = task.answers, task.asked, task.subgroups, task.options
     scorer = answers.scores[task.number].scorer
     scores = task.scores
     # a generator for each attribute and scorer: leaving one out changes no number of another
@@ -211,7 +235,6 @@ def _measure(task: _Task, null: FairnessNull) -> AttributeMeasures:
     across = counts_across(options, asked)
     of_values, of_subgroups = np.split(null.also[1:], [len(asked.values)], axis=1)
     values = against_whole(scores, rng=rng, draws=null.draws, chance=of_values)
-    enough = pair_draws(scores, options.draws) if task.single_pairs else options.draws
     differences = subgroup_differences(
         scores,
         subgroups or (),
@@ -219,27 +242,25 @@ def _measure(task: _Task, null: FairnessNull) -> AttributeMeasures:
         draws=options.draws,
         chance=of_subgroups if of_subgroups.size else None,
     )
+    intervals = intervals_of(scores, subgroups=subgroups, across=across, rng=rng)
     return AttributeMeasures(
         model=answers.model,
         asked=asked,
         scorer=scorer,
         scores=scores,
         null=null,
-        pairs=pair_null(scores, rng=rng, draws=enough),
-        interval=intervals_of(scores, subgroups=subgroups, across=across, rng=rng),
+        pairs=pairs,
+        interval=intervals.attribute,
         elsewhere=(
             fairness_interval(scores, subgroups=subgroups, across=across)
             if left_out(scores) == "templates"
             else None
         ),
-        template_intervals=tuple(
-            individual_interval(scores[[at]], subgroups=subgroups, across=across, rng=rng)
-            for at in range(len(scores))
-        ),
+        template_intervals=intervals.templates,
         disparity_interval=individual_interval(positive, subgroups=subgroups, across=across, rng=rng),
         values=_numbers(values),
         subgroups=_numbers(differences),
-        verdict=epsilon_verdict(scores, epsilon=options.epsilon, rng=rng),
+        verdict=epsilon_verdict(scores, epsilon=options.epsilon, by_chance=worst),
         gate=off_topic(answers.relevance, asked),
     )
 
@@ -248,16 +269,24 @@ def _numbers(found: MeanDifferences) -> Numbers:
     return Numbers(estimate=found.estimate, low=found.low, high=found.high, p=found.p, n=found.n)
 
 
+class Intervals(NamedTuple):
+    """The intervals beside p, for these templates, as p is."""
+
+    attribute: FairnessInterval
+    templates: tuple[ExcessInterval, ...]  # of I.F. within each
+
+
 def intervals_of(
     scores: Floats, *, subgroups: Sequence[str] | None, across: bool = False, rng: np.random.Generator
-) -> FairnessInterval:
-    """Return the intervals beside p, for these templates, as p is.
+) -> Intervals:
+    """Return the intervals of one attribute.
 
     One over templates never leaves out 0 where a value matters in a single template of five, though chance does
     not explain that.
     """
     jackknife = fairness_interval(scores, subgroups=subgroups, across=across, over="samples")
-    return replace(jackknife, individual=individual_interval(scores, subgroups=subgroups, across=across, rng=rng))
+    drawn = individual_intervals(scores, subgroups=subgroups, across=across, rng=rng)
+    return Intervals(replace(jackknife, individual=drawn.whole), drawn.templates)
 
 
 def counts_across(options: Options, asked: AskedAttribute) -> bool:
@@ -288,28 +317,6 @@ def detectable_excess(each: AttributeMeasures, name: str, interval: ExcessInterv
         spread = math.sqrt(sum(of_group)) / len(of_group)
     half = max(float(interval.high - interval.low) / 2, _Z * spread)
     return detectable_from_interval(-half, half, tests=tests)
-
-
-def off_topic(relevance: Sequence[RelevanceCounts], asked: AskedAttribute) -> str:
-    """Say why nothing can be told of a model whose texts are not about what they begin with; "" where they are.
-
-    A text is on topic if it is near its beginning (S.S.) or names the value (S.S.c). The lower limit of the larger
-    share must reach `ON_TOPIC`: a few texts that hit by chance are not enough.
-    """
-    mine = [each for each in relevance if each.asked.name == asked.name]
-    limits = [share_interval(each.share, int(each.texts.sum())).low for each in mine]
-    if not mine or any(limit >= ON_TOPIC for limit in limits):
-        return ""
-    if not any(each.texts.sum() for each in mine):
-        return "it wrote nothing"
-    near, named = (
-        max((each.share for each in mine if each.measure == measure), default=0.0)
-        for measure in (SIMILAR, MENTIONS)
-    )
-    return (
-        f"its texts are off topic: {percent(near)} are near their beginning and {percent(named)} mention the "
-        f"{asked.name}"
-    )
 
 
 def left_out(scores: Floats) -> Literal["templates", "samples"]:
@@ -433,18 +440,6 @@ def _no_interval(estimate: float) -> ExcessInterval:
 
 # ---------------------------------------------------------------------------------------------------------
 # What a change costs
-
-
-def perplexity(means: Floats) -> Floats:
-    r"""Return perplexities from mean log-probabilities and mean tokens of passages, (…, 2) -> (…).
-
-    .. math:: \mathrm{PPL} = \exp(-\sum \log p / \sum \mathrm{tokens})
-
-    >>> perplexity(np.array([[-3.0, 2.0], [-1.0, 2.0]]).mean(axis=0)).round(3)
-    np.float64(2.718)
-    """
-    found: Floats = np.exp(-means[..., 0] / means[..., 1])
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

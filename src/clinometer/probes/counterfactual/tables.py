@@ -19,13 +19,12 @@ from clinometer.metrics import (
     output_difference,
 )
 from clinometer.metrics.value_means import subgroup_pairs
-from clinometer.probes.counterfactual.answers import ModelAnswers
+from clinometer.probes.counterfactual.answers import ModelAnswers, perplexity
 from clinometer.probes.counterfactual.measures import (
     GROUP,
     INDIVIDUAL,
     AttributeMeasures,
     pair_draws,
-    perplexity,
 )
 from clinometer.probes.counterfactual.options import Options
 from clinometer.probes.counterfactual.questions import (

@@ -1,0 +1,91 @@
+"""Shuffles in turns: p stays exact, and what may matter gets all of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from clinometer.metrics import pair_nulls
+from clinometer.metrics.fairness_chance import ENOUGH, Tally, against_chance, turns
+
+
+def tallied(observed, shuffled):
+    """Count shuffles (draws, statistics) in turns, with NaN where no more are wanted."""
+    tally = Tally(observed)
+    for turn in turns(len(shuffled)):
+        rows = shuffled[turn.first : turn.last]
+        tally.add(np.where(tally.unsure, rows, np.nan))
+        tally.look()
+    return tally
+
+
+@pytest.mark.parametrize("draws", [1, 3, 4, 99, 1000, 1999])
+def test_turns_are_all_shuffles_in_order(draws):
+    every = turns(draws)
+    assert [number for turn in every for number in range(turn.first, turn.last)] == list(range(draws))
+    assert all(turn.shuffles <= turn.first for turn in every[1:])  # never more than twice as many as before
+
+
+def test_a_tally_by_hand():
+    """Of 400 shuffles 0, 1, …, 399 in a mixed order, so that each turn has its share of the large ones."""
+    shuffled = np.arange(400).reshape(4, 100).T.ravel()[:, None]  # 0, 100, 200, 300, 1, 101, …
+    observed = np.array([10.0, 250.0, 395.0, 1000.0, np.nan])
+    found = tallied(observed, np.repeat(shuffled, 5, axis=1).astype(float)).against_chance()
+    # The first 100 are 0–24, 100–124, 200–224, 300–324. As large as 10: 15 + 75 = 90, enough: 91/101. As large as
+    # 250: 25, not enough. After 200 (0–49, …, 300–349): 50, enough: 51/201. 395: 5 of all 400. 1000: none.
+    assert found.p[:4] == pytest.approx([91 / 101, 51 / 201, 6 / 401, 1 / 401])
+    first, second = np.mean([12, 112, 212, 312]), np.mean([24.5, 124.5, 224.5, 324.5])
+    assert found.null[:4] == pytest.approx([first, second, 199.5, 199.5])
+    assert found.excess[2] == pytest.approx(395 - 199.5)
+    assert found.null_low[:4] == pytest.approx([np.quantile(shuffled[:100], 0.025)] * 4)
+    assert all(math.isnan(part[4]) for part in (found.null, found.p, found.excess))
+
+
+@pytest.mark.parametrize("draws", [400, 2000])
+def test_p_is_exact_in_turns(draws):
+    """Nothing differs in 20,000 tests: p ≤ α in no more than α of them, and in not much fewer."""
+    rng = np.random.default_rng(1)
+    observed = rng.normal(size=20_000)
+    found = tallied(observed, rng.normal(size=(draws, 20_000)).astype(np.float32)).against_chance()
+    for alpha in (0.005, 0.01, 0.05, 0.1, 0.2, 0.5):
+        error = math.sqrt(alpha * (1 - alpha) / 20_000)
+        share = np.mean(found.p <= alpha + 1e-12)
+        assert share <= alpha + 4 * error
+        assert share >= alpha - 1.1 / ENOUGH * alpha - 1 / draws - 4 * error
+
+
+def test_what_is_large_gets_every_shuffle():
+    rng = np.random.default_rng(2)
+    found = tallied(np.array([9.0, 0.0]), rng.normal(size=(999, 2))).against_chance()
+    assert found.p[0] == 1 / 1000
+    assert found.p[1] * 250 == pytest.approx(round(found.p[1] * 250))  # 249 shuffles settled it
+
+
+def test_all_at_once_is_one_turn():
+    rows = np.random.default_rng(3).normal(size=(200, 3))
+    found = against_chance(rows)
+    assert found.p == pytest.approx((1 + (rows[1:] >= rows[0]).sum(axis=0)) / 200)
+    assert found.null == pytest.approx(rows[1:].mean(axis=0))
+    assert found.null_high == pytest.approx(np.quantile(rows[1:], 0.975, axis=0))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_pairs_of_many_sets_are_tested_as_those_of_each_alone(missing):
+    """One that differs everywhere takes part in every turn, one that does not leaves early."""
+    rng = np.random.default_rng(4)
+    quiet, loud = rng.uniform(size=(2, 3, 4, 20))
+    loud += np.arange(4)[:, None]
+    if missing:
+        quiet[0, 1, 12:], quiet[1, 2] = np.nan, np.nan
+        loud[np.isnan(quiet)] = np.nan
+    together = pair_nulls([quiet, loud], rng=np.random.default_rng(5), draws=800)
+    for scores, found in zip((quiet, loud), together, strict=True):
+        (alone,) = pair_nulls([scores], rng=np.random.default_rng(5), draws=800)
+        for one, other in ((found.pairs.p, alone.pairs.p), (found.template_p, alone.template_p)):
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(found.pairs.null, alone.pairs.null)
+    off = ~np.eye(4, dtype=bool)
+    assert together[1].pairs.p[off] == pytest.approx(1 / 801)
+    assert np.nanmax(together[0].pairs.p) > 0.3
