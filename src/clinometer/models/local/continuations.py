@@ -172,9 +172,9 @@ class Begun:
         runs = [tail if ends is not None else tail[:-1] for tail in tails]
         for some in self._beginnings.chunks(runs, len(runs)):
             states, where = self._beginnings.run([owners[at] for at in some], [runs[at] for at in some])
-            reads = [(at, place) for at, index in enumerate(some) for place in range(len(runs[index]))]
-            for begin in range(0, len(reads), self._most):
-                self._read(reads[begin : begin + self._most], some, tails, states, where, ends, found)
+            values = self._read([runs[at] for at in some], [tails[at] for at in some], states, where, ends)
+            for at, value in zip(some, values, strict=True):
+                found[at][1:] = value
         return found
 
     @torch.inference_mode()
@@ -189,23 +189,34 @@ class Begun:
 
     def _read(
         self,
-        reads: Sequence[tuple[int, int]],
-        some: Sequence[int],
+        runs: Sequence[Sequence[int]],
         tails: Sequence[Sequence[int]],
         states: States,
         where: Where,
         ends: Tensor | None,
-        found: list[Logprobs],
-    ) -> None:
-        """Put what the states say at some (row, place) into `found`: the next token of the tail, or its end."""
+    ) -> list[Logprobs]:
+        """Return what the states say at every token that has run: of the next token of its tail, or of the end."""
         device = self.logprobs.device
-        logits = states.logits(*torch.tensor([where[at][place] for at, place in reads], device=device).T)
-        total = logits.logsumexp(dim=1)
+        lengths = np.array([len(run) for run in runs])
+        total = int(lengths.sum())
+        if not total:
+            return [np.zeros(0) for _ in runs]
+        # all that is sent to the device is sent before anything is computed, and all is read at once: a GPU that
+        # is asked for numbers in between stands still
+        places = torch.tensor([place for run, of in zip(runs, where, strict=True) for place in of[: len(run)]])
         # nothing comes after the last token of a tail; any token stands in for it
-        following = [(*tails[some[at]], 0)[place + 1] for at, place in reads]
-        values = logits.gather(1, torch.tensor(following, device=device)[:, None])[:, 0] - total
-        if ends is not None:
-            last = torch.tensor([place + 1 == len(tails[some[at]]) for at, place in reads], device=device)
-            values[last] = logits[last].masked_fill(~ends, -torch.inf).logsumexp(dim=1) - total[last]
-        for (at, place), value in zip(reads, values.tolist(), strict=True):
-            found[some[at]][place + 1] = value
+        following = torch.tensor(
+            [token for run, tail in zip(runs, tails, strict=True) for token in (*tail[1:], 0)[: len(run)]]
+        )
+        places, following = places.to(device), following.to(device)
+        last = lengths.cumsum() - 1  # of each tail, where it has run to its end
+        values = torch.empty(total, device=device)
+        for first in range(0, total, self._most):
+            some = slice(first, first + self._most)
+            logits = states.logits(*places[some].T)
+            sums = logits.logsumexp(dim=1)
+            values[some] = logits.gather(1, following[some, None])[:, 0] - sums
+            if ends is not None:
+                at = torch.from_numpy(last[(last >= first) & (last < first + self._most)] - first).to(device)
+                values[first + at] = logits[at].masked_fill(~ends, -torch.inf).logsumexp(dim=1) - sums[at]
+        return np.split(values.cpu().numpy().astype(np.float64), lengths.cumsum()[:-1])
