@@ -16,9 +16,13 @@ FULL = {
 }
 FULL_VERDICTS = [verdict for each in FULL.values() for verdict in each["verdicts"]]
 # what ran at full size is told from there, the rest from the small run
+AT_FULL_SIZE = {(each["audit"], each["model"]) for each in FULL_VERDICTS}
 LEANS = [
     verdict
-    for verdict in (*FULL_VERDICTS, *(each for each in RUN["verdicts"] if each["audit"] not in FULL))
+    for verdict in (
+        *FULL_VERDICTS,
+        *(each for each in RUN["verdicts"] if (each["audit"], each["model"]) not in AT_FULL_SIZE),
+    )
     if verdict["state"] == "lean"
 ]
 
@@ -54,7 +58,9 @@ def test_counts_and_costs():
     for name, each in FULL.items():
         minutes, seconds = divmod(round(each["seconds"]), 60)
         took = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-        memory = f"{each['peak_memory_gib']:.1f} GiB, {each['peak_gpu_memory_gib']:.1f} on the GPU"
+        memory = f"{each['peak_memory_gib']:.1f} GiB"
+        if "gpu" in each["machine"]:
+            memory += f", {each['peak_gpu_memory_gib']:.1f} on the GPU"
         assert (
             f"| `{each['command']}` | {took} | {memory} | [{name}.json](results/full-size/{name}.json) |" in PAGE
         )
@@ -79,6 +85,14 @@ def test_what_is_said_without_a_row():
         sentence = said["sentiment_words", model, "neutral words appended to reviews"]["sentence"]
         assert "9 of 10 neutral words" in sentence
         assert "'insights' (better)" in sentence
+
+
+def test_conditions_at_full_size():
+    states = {(each["model"], each["aspect"]): each["state"] for each in FULL["stigma"]["verdicts"]}
+    assert states["builtin:masked", "single conditions"] == "none found"
+    told = " ".join(FULL["stigma"]["headlines"])
+    assert "in the paper 0.10 (DistilBERT) to 0.28" in told
+    assert "in the paper 0.28 (SiEBERT) to 0.65" in told
 
 
 def test_who_is_named_at_full_size():
