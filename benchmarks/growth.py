@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from findings import DrawnRecords, draw_records, model
 from measured import Row, arguments, tell
 
@@ -80,6 +81,7 @@ def curves() -> dict[str, Curve]:
         "layers of a model": ([3, 6, 12, 24], _layers, False),
         "values, I.F. and G.F.": ([8, 16, 32, 64], _values, False),
         "values, tests of every pair": ([8, 16, 32, 64], _pairs, True),
+        "values, tests of every pair where all differ": ([8, 16, 32, 64], _different_pairs, True),
     }
 
 
@@ -145,8 +147,15 @@ def _values(values: int) -> Callable[[], object]:
 
 
 def _pairs(values: int) -> Callable[[], object]:
-    scores = np.random.default_rng(0).random((5, values, 100))
-    return lambda: pair_null(scores, rng=np.random.default_rng(1), draws=pair_draws(scores, 500))
+    return _every_pair(np.random.default_rng(0).random((5, values, 100)))
+
+
+def _different_pairs(values: int) -> Callable[[], object]:
+    return _every_pair(np.random.default_rng(0).random((5, values, 100)) + np.arange(values)[:, None])
+
+
+def _every_pair(scores: npt.NDArray[np.float64]) -> Callable[[], object]:
+    return lambda: pair_null(scores, rng=np.random.default_rng(1), draws=500, further=pair_draws(scores, 500))
 
 
 def _draw(points: list[dict[str, object]], to: Path) -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from clinometer.metrics import pair_nulls
+from clinometer.metrics import pair_null, pair_nulls
 from clinometer.metrics.fairness_chance import ENOUGH, Tally, against_chance, turns
 
 
@@ -89,3 +89,43 @@ def test_pairs_of_many_sets_are_tested_as_those_of_each_alone(missing):
     off = ~np.eye(4, dtype=bool)
     assert together[1].pairs.p[off] == pytest.approx(1 / 801)
     assert np.nanmax(together[0].pairs.p) > 0.3
+
+
+def test_many_that_may_differ_need_few_shuffles_by_hand():
+    """q = m/(k · shuffles) of the k unsure among m: no more are asked for once it can be 0.01."""
+    for unsure, enough in ((1, 400), (2, 200), (4, 100)):
+        observed = np.array([9.0] * unsure + [-9.0] * (4 - unsure) + [np.nan])  # of 4 that can be tested
+        for shuffles, settled in ((enough - 1, False), (enough, True)):
+            tally = Tally(observed)
+            tally.add(np.zeros((ENOUGH, 5)))
+            tally.look()
+            assert tally.unsure.sum() == unsure
+            tally.settle(shuffles)
+            assert (not tally.unsure.any()) == settled
+
+
+def test_few_pairs_that_differ_are_followed_longer_than_many():
+    rng = np.random.default_rng(6)
+    few, many = rng.uniform(size=(2, 2, 7, 12))
+    few[:, 0] += (
+        1  # six of 21 pairs: 400 · 6 · 0.01 = 24 is enough, 200 · 6 · 0.01 = 12 with others by chance is not
+    )
+    many += np.arange(7)[:, None]  # all 21: 100 · 21 · 0.01 = 21
+    for scores, enough in ((few, 400), (many, 100)):
+        found = pair_null(scores, rng=np.random.default_rng(7), draws=100, further=1600)
+        assert found.pairs.p[0, 1:] == pytest.approx([1 / (1 + enough)] * 6)
+        assert found.draws == 1600
+
+
+def test_p_of_a_pair_is_exact_beside_pairs_that_differ():
+    """How long a pair is followed depends on how many others differ: its p must not."""
+    p = []
+    for seed in range(120):
+        rng = np.random.default_rng([seed, 8])
+        scores = rng.uniform(size=(1, 6, 10))
+        scores[:, :3] += np.arange(1, 4)[:, None] * rng.uniform()
+        p += pair_null(scores, rng=rng, draws=60, further=600).pairs.p[3:, 3:][np.triu_indices(3, 1)].tolist()
+    # 360 p-values, three of each seed dependent: the standard error is at most √3 times that of independent ones
+    for alpha in (0.02, 0.05, 0.1, 0.3):
+        assert np.mean(np.array(p) <= alpha) <= alpha + 3.5 * math.sqrt(3 * alpha * (1 - alpha) / 360)
+    assert np.mean(np.array(p) <= 0.5) > 0.35

@@ -9,7 +9,7 @@ from fake_generator import rows_of
 from fake_mitigation import BASE, VALUES, Writer, as_given, checkpoint, concluded
 from scipy.stats import foldnorm
 
-from clinometer.metrics import fairness_epsilon, paired_change
+from clinometer.metrics import fairness_chance, fairness_epsilon, paired_change
 from clinometer.probes.counterfactual import measures
 from clinometer.probes.kit.before_after import checkpoints_of
 from clinometer.report.chart_style import PAPER
@@ -471,14 +471,14 @@ def colour_of(spec):
 
 def test_the_pairs_of_a_checkpoint_are_tested_with_no_more_shuffles_than_draws(tmp_path, monkeypatch):
     monkeypatch.setattr(measures, "PER_TEST", 200)  # three pairs: 600 shuffles
-    models = [(as_given(), Writer(LEAN)), (checkpoint(), Writer(LEAN, salt="1"))]
+    monkeypatch.setattr(fairness_chance, "ENOUGH", 5)  # the third of these soon has them
+    lean = {"red": 0.95}  # so two of the three pairs differ
+    models = [(as_given(), Writer(lean)), (checkpoint(), Writer(lean, salt="1"))]
     found = concluded(tmp_path, models, samples=20, draws=100)
-    # after a quarter of them, and each time that there are twice as many
-    for model, looks in (("given", (150, 300, 600)), ("embedding-10", (25, 50, 100))):
-        p = np.array([row.p for row in rows_of(found, "pairs", model=model)])
-        assert p.min() * (looks[-1] + 1) == pytest.approx(1)
-        counts = p * (np.array(looks)[:, None] + 1)
-        assert np.abs(counts - counts.round()).min(axis=0).max() < 1e-9
+    # 100 shuffles · 2 pairs · 0.01 are fewer than 3 pairs, 200 · 2 · 0.01 are not: see `Tally.settle`
+    for model, shuffles in (("given", 200), ("embedding-10", 100)):
+        smallest = min(row.p for row in rows_of(found, "pairs", model=model))
+        assert smallest == pytest.approx(1 / (1 + shuffles))
     assert any("tested with only 100 shuffles" in notice.text for notice in found.notices)
 
 

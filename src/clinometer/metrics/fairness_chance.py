@@ -28,6 +28,7 @@ Rows = NDArray[np.floating[Any]]
 
 ENOUGH = 50  # shuffles as large as what was observed: p is known within a seventh
 _FIRST = 4  # the part of all shuffles that everything gets
+_SMALL_Q = 0.01  # well below what a finding needs
 _TIE = 1e-10  # relative: two sums of the same numbers in another order count as equal
 
 
@@ -55,15 +56,18 @@ class Turn(NamedTuple):
         return self.last - self.first
 
 
-def turns(draws: int) -> list[Turn]:
+def turns(draws: int, further: int = 0) -> list[Turn]:
     """Return when to look: after a quarter of the shuffles, then each time that there are twice as many.
 
     >>> [(turn.first, turn.last) for turn in turns(1999)]
     [(0, 499), (499, 998), (998, 1996), (1996, 1999)]
+    >>> [(turn.first, turn.last) for turn in turns(1000, 3000)]
+    [(0, 250), (250, 500), (500, 1000), (1000, 2000), (2000, 3000)]
     """
     ends = [0, max(1, draws // _FIRST)]
-    while ends[-1] < draws:
-        ends.append(min(2 * ends[-1], draws))
+    for end in (draws, further):
+        while ends[-1] < end:
+            ends.append(min(2 * ends[-1], end))
     return [Turn(*each) for each in pairwise(ends)]
 
 
@@ -103,6 +107,15 @@ class Tally:
             self._limits = _quantiles(np.concatenate(self._rows), [0.025, 0.975])
             self._rows = []
         self._looked = True
+
+    def settle(self, shuffles: int) -> None:
+        """Ask for no more where so many may differ that a small q is within reach of so many shuffles.
+
+        Of m tests, k are unsure and have at best p = 1/shuffles, so q = m/(k · shuffles). A single one needs many
+        shuffles to be seen, many need few: altogether about as many for each test, however many there are.
+        """
+        if self.unsure.sum() * shuffles * _SMALL_Q >= (~np.isnan(self.observed)).sum():
+            self.unsure = np.zeros_like(self.unsure)
 
     def against_chance(self, *, estimate: Floats | None = None) -> AgainstChance:
         """Return what was found; `estimate` has what was observed, where that was rounded for the count."""

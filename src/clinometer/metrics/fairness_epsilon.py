@@ -115,7 +115,7 @@ def epsilon_verdict(scores: Floats, *, epsilon: float, by_chance: WorstPairs | N
 
 
 def worst_by_chance(
-    many: Sequence[ArrayLike], *, epsilon: float, rng: np.random.Generator, draws: int = WORST_DRAWS
+    many: Sequence[ArrayLike], *, epsilon: float, rng: np.random.Generator, draws: int | None = None
 ) -> tuple[WorstPairs, ...]:
     """Shuffle the labels of several sets of scores with the same samples missing within each template.
 
@@ -127,6 +127,7 @@ def worst_by_chance(
     (0.12, 0.09)
     """
     arrays = [as_scores(each) for each in many]
+    draws = WORST_DRAWS if draws is None else draws
     if not arrays:
         return ()
     sizes = samples_of(arrays)

@@ -34,7 +34,7 @@ class PairNull:
 
 
 def pair_null(
-    scores: ArrayLike, *, rng: np.random.Generator, draws: int = 1000, most: int = 200_000_000
+    scores: ArrayLike, *, rng: np.random.Generator, draws: int = 1000, further: int = 0, most: int = 200_000_000
 ) -> PairNull:
     """Set W1 of every two values against what shuffling the samples of these two gives, in each template.
 
@@ -48,12 +48,16 @@ def pair_null(
     sizes share their shuffles, and all their distances are one product of matrices.
 
     A pair that is plainly no further apart than shuffled ones has fewer shuffles than `draws`: see
-    `fairness_chance`. So where few pairs differ, the cost grows with the pairs, though `draws` does so as well.
+    `fairness_chance`. With `further`, those that may differ get more, twice as many each time, until a small
+    false-discovery rate is within reach of them (`Tally.settle`): a single pair needs many shuffles, many pairs
+    need few. So the cost grows with the pairs, and no faster. How many others may differ is looked at, so p is
+    exact but for what a pair itself has to do with that number; the simulations show nothing of it.
 
     Args:
         scores: templates × values × samples; NaN is missing.
         rng: where the shuffles come from.
-        draws: how many at most; for false-discovery rates over m pairs at least 20 · m.
+        draws: how many at most, without `further`.
+        further: how many for a single pair that differs; for false-discovery rates over m pairs at least 20 · m.
         most: labels that are shuffled at the most; many different sizes take fewer draws.
 
     >>> rng = np.random.default_rng(0)
@@ -63,7 +67,7 @@ def pair_null(
     >>> float(found.pairs.p[0, 1]), bool(found.pairs.p[1, 2] > 0.05), found.template_p.shape
     (0.005, True, (3, 4, 4))
     """
-    return pair_nulls([scores], rng=rng, draws=draws, most=most)[0]
+    return pair_nulls([scores], rng=rng, draws=draws, further=further, most=most)[0]
 
 
 def pair_nulls(
@@ -71,6 +75,7 @@ def pair_nulls(
     *,
     rng: np.random.Generator,
     draws: int = 1000,
+    further: int = 0,
     most: int = 200_000_000,
 ) -> tuple[PairNull, ...]:
     """Return what `pair_null` does for several sets of scores with the same samples missing, on all cores.
@@ -84,17 +89,19 @@ def pair_nulls(
     sizes = samples_of(arrays)
     first, second = np.triu_indices(sizes.shape[1], 1)
     classes = [_size_classes(each[first], each[second]) for each in sizes]
-    draws = max(1, min(draws, most // max(sum(n + m for each in classes for n, m in each), 1)))
+    feasible = max(1, most // max(sum(n + m for each in classes for n, m in each), 1))
+    draws = min(draws, feasible)
+    every_turn = turns(draws, min(further, feasible))
     every = [_Tested(each, sizes) for each in arrays]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
-        for turn in turns(draws):
+        for turn in every_turn:
             if not (unsure := [each for each in every if each.begin(turn)]):
                 break
             for some in ahead(_shuffles(classes, turn, rng), pool):
                 list(pool.map(partial(_Tested.take, some=some), unsure))
             for each in unsure:
-                each.end()
-    return tuple(each.null(draws) for each in every)
+                each.end(turn, is_enough=turn.last >= draws)
+    return tuple(each.null(every_turn[-1].last) for each in every)
 
 
 class _Shuffled(NamedTuple):
@@ -180,13 +187,15 @@ class _Tested:
         steps: NDArray[np.float32] = (np.diff(both, axis=1).T / (n * m)).astype(np.float32)
         return steps
 
-    def end(self) -> None:
+    def end(self, turn: Turn, *, is_enough: bool) -> None:
         """See after a turn which pairs need no more."""
         means = np.full((len(self._sums), len(self._templates)), np.nan, dtype=np.float32)
         means[:, self._followed] = self._sums / self._templates[self._followed]
         self._means.add(means)
-        self._means.look()
-        self._cells.look()
+        for tally in (self._means, self._cells):
+            tally.look()
+            if is_enough:
+                tally.settle(turn.last)
         del self._sums
 
     def null(self, draws: int) -> PairNull:

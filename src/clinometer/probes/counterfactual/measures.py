@@ -206,7 +206,8 @@ def _pair_nulls(alike: Sequence[_Task]) -> tuple[PairNull, ...]:
     return pair_nulls(
         [task.scores for task in alike],
         rng=first.rng("pairs"),
-        draws=pair_draws(first.scores, draws) if first.single_pairs else draws,
+        draws=draws,
+        further=pair_draws(first.scores, draws) if first.single_pairs else 0,
     )
 
 
