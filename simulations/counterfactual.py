@@ -30,6 +30,7 @@ from clinometer.metrics.value_means import against_whole, shuffled_scores
 from clinometer.probes.counterfactual.measures import (
     GROUP,
     INDIVIDUAL,
+    PER_TEST,
     AttributeMeasures,
     detectable_excess,
     intervals_of,
@@ -201,6 +202,22 @@ def unequal_spread(seed: int) -> Counter[str]:
     return Counter({name: int(each <= 0.05) for name, each in p.items()})
 
 
+def pairs_beside_others(seed: int) -> Counter[str]:
+    """Tell how many of ten pairs of alike values are called different, by how many others differ.
+
+    How long a pair is shuffled depends on that.
+    """
+    found: Counter[str] = Counter()
+    for differ in (0, 2, 5):
+        rng = np.random.default_rng([seed, differ, 9])
+        scores = rng.beta(4, 4, size=(5, 10, 25))
+        scores[:, :differ] += np.arange(1, differ + 1)[:, None]
+        p = pair_null(scores, rng=rng, draws=DRAWS, further=PER_TEST * 45).pairs.p[5:, 5:]
+        for alpha in (0.01, 0.05):
+            found[f"beside {differ} values of ten that differ, p ≤ {alpha}"] += int((p <= alpha).sum() // 2)
+    return found
+
+
 def pair_among_all(scores: Floats, rng: np.random.Generator) -> float:
     """Return the p of the first two values as it was before: shuffled over all values."""
 
@@ -305,6 +322,7 @@ def main() -> None:
             print(f"{what}: {count} of {seeds} ({bound})", flush=True)
         for name, simulate, many in (
             ("called different at p ≤ 0.05, where only the spread differs", unequal_spread, seeds),
+            ("pairs of alike values called different, ten in each run", pairs_beside_others, seeds),
             ("two values differ in one template of five: found", one_template_of_five, seeds),
             ("a gap of 0.025 between 34 names: found", names_with_a_small_gap, max(1, seeds // 10)),
         ):
