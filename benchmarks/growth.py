@@ -155,7 +155,9 @@ def _different_pairs(values: int) -> Callable[[], object]:
 
 
 def _every_pair(scores: npt.NDArray[np.float64]) -> Callable[[], object]:
-    return lambda: pair_null(scores, rng=np.random.default_rng(1), draws=500, further=pair_draws(scores, 500))
+    return lambda: pair_null(
+        scores, rng=np.random.default_rng(1), draws=500, further=pair_draws(scores.shape[1], 500)
+    )
 
 
 def _draw(points: list[dict[str, object]], to: Path) -> None:

@@ -34,7 +34,7 @@ class PairNull:
 
 
 def pair_null(
-    scores: ArrayLike, *, rng: np.random.Generator, draws: int = 1000, further: int = 0, most: int = 200_000_000
+    scores: ArrayLike, *, rng: np.random.Generator, draws: int = 1000, further: int = 0, most: int = 250_000_000
 ) -> PairNull:
     """Set W1 of every two values against what shuffling the samples of these two gives, in each template.
 
@@ -76,7 +76,7 @@ def pair_nulls(
     rng: np.random.Generator,
     draws: int = 1000,
     further: int = 0,
-    most: int = 200_000_000,
+    most: int = 250_000_000,
 ) -> tuple[PairNull, ...]:
     """Return what `pair_null` does for several sets of scores with the same samples missing, on all cores.
 

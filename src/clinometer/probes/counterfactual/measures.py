@@ -70,8 +70,7 @@ from clinometer.stats import cluster_bootstrap, detectable_from_interval
 from clinometer.types import ModelInfo
 
 FEWEST_TEMPLATES = 5  # from so many on, intervals speak of templates like these; below, of these templates alone
-PER_TEST = 20  # shuffles for each of the tests that are corrected together …
-_MOST = 400_000_000  # … as far as so many shuffled scores allow
+PER_TEST = 20  # shuffles for each of the tests that are corrected together
 _Z = 1.959964  # of a 95 % interval
 
 OWN = "its own score"  # of a classifier under audit
@@ -207,7 +206,7 @@ def _pair_nulls(alike: Sequence[_Task]) -> tuple[PairNull, ...]:
         [task.scores for task in alike],
         rng=first.rng("pairs"),
         draws=draws,
-        further=pair_draws(first.scores, draws) if first.single_pairs else 0,
+        further=pair_draws(len(first.asked.values), draws) if first.single_pairs else 0,
     )
 
 
@@ -325,13 +324,13 @@ def left_out(scores: Floats) -> Literal["templates", "samples"]:
     return "templates" if len(scores) >= FEWEST_TEMPLATES else "samples"
 
 
-def pair_draws(scores: Floats, draws: int) -> int:
-    """Return how many shuffles the tests of all pairs take: 20 for each, or what is feasible.
+def pair_draws(values: int, draws: int) -> int:
+    """Return how many shuffles a single pair that differs may take: 20 for each pair that is tested.
 
-    >>> pair_draws(np.zeros((10, 10, 100)), 500), pair_draws(np.zeros((10, 34, 1000)), 1000)
-    (900, 1176)
+    >>> pair_draws(10, 500), pair_draws(34, 1000)
+    (900, 11220)
     """
-    return max(draws, min(PER_TEST * math.comb(scores.shape[1], 2), _MOST // max(scores.size, 1)))
+    return max(draws, PER_TEST * math.comb(values, 2))
 
 
 # ---------------------------------------------------------------------------------------------------------

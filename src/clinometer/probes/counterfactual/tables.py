@@ -451,7 +451,7 @@ def human_fairness_rows(answers: ModelAnswers) -> Iterator[Finding]:
         for asked in answers.attributes:
             if len(scores := rated.scores_of(asked)):
                 rng = model_rng(answers.seed, f"{answers.model}\0{asked.name}\0people")
-                draws = pair_draws(scores, answers.options.draws)
+                draws = pair_draws(scores.shape[1], answers.options.draws)
                 found = fairness_null(scores, rng=rng, draws=draws).individual
                 rounded = {"by_chance": round(float(found.null), 4), "excess": round(float(found.excess), 4)}
                 labels: dict[str, Label] = {"model": answers.model, "attribute": asked.name, **rounded}

@@ -351,7 +351,7 @@ def pair_notices(measured: Sequence[AttributeMeasures]) -> Iterator[Notice]:
         pairs, draws = math.comb(each.scores.shape[1], 2), each.pairs.draws
         if draws < PER_TEST * pairs:
             yield info(
-                f"{each.model}, {each.asked.name}, {each.scorer}: {pairs} pairs were tested with {draws} "
+                f"{each.model}, {each.asked.name}, {each.scorer}: {pairs} pairs were tested with at most {draws} "
                 f"shuffles, so a q below {pairs / (draws + 1):.2f} needs several pairs that differ; raise draws "
                 "to see a single one."
             )
