@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -131,60 +132,62 @@ def worst_by_chance(
     if not arrays:
         return ()
     sizes = samples_of(arrays)
-    # templates in which something can be compared
-    compared = [template for template, each in enumerate(sizes) if (each > 0).sum() > 1]
-    places = [shuffled_places(sizes[template], draws, rng) for template in compared]
-
-    def worst(scores: Floats) -> WorstPairs:
-        templates = [
-            _ShuffledTemplate(np.sort(scores[template][~np.isnan(scores[template])])[of], sizes[template])
-            for template, of in zip(compared, places, strict=True)
-        ]
-        if not templates:
-            return WorstPairs(distance=np.full(draws, np.nan), share=np.full(draws, np.nan))
-        # some pair is at least so far apart
-        least = np.max([each.widest for each in templates], axis=0)
-        found = [each.worst_and_above(least, epsilon) for each in templates]
-        furthest, above = (np.array(part) for part in zip(*found, strict=True))
-        pairs = sum(each.pairs for each in templates)
-        return WorstPairs(distance=furthest.max(axis=0), share=above.sum(axis=0) / pairs)
-
+    templates = [_Template(at, each) for at, each in enumerate(sizes) if (each > 0).sum() > 1]
+    if not templates:
+        nothing = np.full(draws, np.nan)
+        return tuple(WorstPairs(distance=nothing, share=nothing) for _ in arrays)
+    ordered = [[np.sort(each[t.number][~np.isnan(each[t.number])]) for t in templates] for each in arrays]
+    found: list[list[tuple[Floats, Integers]]] = [[] for _ in arrays]
+    few = max(1, _BATCH // sum(template.steps for template in templates))
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
-        return tuple(pool.map(worst, arrays))
+        for done in range(0, draws, few):
+            places = [shuffled_places(sizes[t.number], min(few, draws - done), rng) for t in templates]
+            measured = pool.map(
+                partial(_worst_and_above, templates=templates, places=places, epsilon=epsilon), ordered
+            )
+            for mine, part in zip(found, measured, strict=True):
+                mine.append(part)
+    pairs = sum(len(template.first) for template in templates)
+    worst = [tuple(map(np.concatenate, zip(*parts, strict=True))) for parts in found]
+    return tuple(WorstPairs(distance=distance, share=above / pairs) for distance, above in worst)
 
 
-class _ShuffledTemplate:
-    """Shuffled scores of one template, (shuffles, samples): value after value, ascending within each."""
+class _Template:
+    """Which values of a template have samples, and the steps at which two of them are compared."""
 
-    def __init__(self, scores: Floats, sizes: Integers) -> None:
+    def __init__(self, number: int, sizes: Integers) -> None:
+        self.number = number
         grid = quantile_grid(sizes[sizes > 0])
         firsts = (np.cumsum(sizes) - sizes)[sizes > 0]
-        # the score of each value at each step of the grid: (shuffles, values, steps)
-        self._steps, self._widths = scores[:, firsts[:, None] + grid.places], grid.widths
-        self._first, self._second = np.triu_indices(len(firsts), 1)
-        self.pairs = len(self._first)
+        self.at, self.widths = firsts[:, None] + grid.places, grid.widths  # (values, steps), (steps,)
+        self.steps = self.at.size
+        self.first, self.second = np.triu_indices(len(firsts), 1)
 
-    @property
-    def widest(self) -> Floats:
-        """The largest difference of two means, below which the worst pair never is: (shuffles,)."""
-        means: Floats = self._steps @ self._widths
-        widest: Floats = means.max(axis=1) - means.min(axis=1)
-        return widest
 
-    def worst_and_above(self, least: Floats, epsilon: float) -> tuple[Floats, Integers]:
-        """Return the furthest pair where it may be as far apart as `least`, and how many are not below ε.
+def _worst_and_above(
+    ordered: Sequence[Floats], *, templates: Sequence[_Template], places: Sequence[Integers], epsilon: float
+) -> tuple[Floats, Integers]:
+    """Return the worst pair of some shuffles of sorted scores, and how many pairs are not below ε: (shuffles,) each.
 
-        By the triangle inequality two values are no further apart than both are from the scores of all together.
-        So only the pairs are measured for which that does not settle it.
-        """
-        middle = np.sort(self._steps, axis=1)[:, self._steps.shape[1] // 2]  # any one distribution would do
-        from_it = np.abs(self._steps - middle[:, None]) @ self._widths  # (shuffles, values)
-        at_most = from_it[:, self._first] + from_it[:, self._second]
-        shuffle, pair = np.nonzero(at_most >= np.minimum(least, epsilon)[:, None] * (1 - _ROUNDING))
+    By the triangle inequality two values are no further apart than both together are from some third distribution.
+    And the worst pair is at least as far apart as two means are. So only the pairs are measured for which this does
+    not settle it.
+    """
+    # the score of each value at each step: (shuffles, values, steps)
+    steps = [scores[of[:, t.at]] for scores, of, t in zip(ordered, places, templates, strict=True)]
+    means = [each @ t.widths for each, t in zip(steps, templates, strict=True)]
+    least = np.minimum(np.max([each.max(axis=1) - each.min(axis=1) for each in means], axis=0), epsilon)
+    worst, above = np.zeros(len(least)), np.zeros(len(least), dtype=np.int64)
+    for each, t in zip(steps, templates, strict=True):
+        middle = np.sort(each, axis=1)[:, each.shape[1] // 2]
+        from_it = np.abs(each - middle[:, None]) @ t.widths  # (shuffles, values)
+        at_most = from_it[:, t.first] + from_it[:, t.second]
+        shuffle, pair = np.nonzero(at_most >= least[:, None] * (1 - _ROUNDING))
         distances = np.zeros(at_most.shape)
-        for some in np.array_split(np.arange(len(shuffle)), 1 + len(shuffle) * len(self._widths) // _BATCH):
-            rows, one, other = shuffle[some], self._first[pair[some]], self._second[pair[some]]
-            apart = np.abs(self._steps[rows, one] - self._steps[rows, other]) @ self._widths
-            distances[rows, pair[some]] = apart
-        above: Integers = (distances >= epsilon).sum(axis=1)
-        return distances.max(axis=1), above
+        for some in np.array_split(np.arange(len(shuffle)), 1 + len(shuffle) * len(t.widths) // _BATCH):
+            rows, one, other = shuffle[some], t.first[pair[some]], t.second[pair[some]]
+            distances[rows, pair[some]] = np.abs(each[rows, one] - each[rows, other]) @ t.widths
+        worst = np.maximum(worst, distances.max(axis=1))
+        # a distance of exactly ε counts, however it was summed
+        above += (distances >= epsilon * (1 - _ROUNDING)).sum(axis=1)
+    return worst, above
