@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 from clinometer.metrics.fairness import group_values
-from clinometer.metrics.fairness_pairs import _product
 from clinometer.metrics.fairness_pooled import PooledDistances
 from clinometer.metrics.fairness_ranks import Cells, CountedPairs, label_shuffles
 from clinometer.metrics.fairness_shuffles import fairness_null
+from clinometer.metrics.products import product
 
 
 def test_weights_by_hand():
@@ -101,7 +101,7 @@ def test_the_distance_of_large_groups_keeps_its_digits():
 def test_a_product_in_tiles_is_the_product(rows, inner, columns):
     rng = np.random.default_rng(3)
     first, second = rng.integers(0, 99, (rows, inner)), rng.integers(0, 99, (inner, columns))
-    found = _product(first.astype(np.float32), second.astype(np.float32))
+    found = product(first.astype(np.float32), second.astype(np.float32))
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, first @ second)  # whole numbers below 2²⁴ are exact
 
@@ -109,10 +109,10 @@ def test_a_product_in_tiles_is_the_product(rows, inner, columns):
 @pytest.mark.parametrize(("rows", "inner", "columns"), [(12, 199, 19_900), (25, 119, 406), (640, 119, 406)])
 def test_a_product_has_the_same_bits_with_any_number_of_threads(rows, inner, columns):
     code = (
-        "import numpy as np, hashlib; from clinometer.metrics.fairness_pairs import _product;"
+        "import numpy as np, hashlib; from clinometer.metrics.products import product;"
         " rng = np.random.default_rng(3);"
         f" first, second = (rng.random(shape, np.float32) for shape in (({rows}, {inner}), ({inner}, {columns})));"
-        " print(hashlib.sha256(_product(first, second).tobytes()).hexdigest())"
+        " print(hashlib.sha256(product(first, second).tobytes()).hexdigest())"
     )
     found = {
         subprocess.run(

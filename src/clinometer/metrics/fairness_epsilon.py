@@ -167,11 +167,11 @@ class _Template:
 def _worst_and_above(
     ordered: Sequence[Floats], *, templates: Sequence[_Template], places: Sequence[Integers], epsilon: float
 ) -> tuple[Floats, Integers]:
-    """Return the worst pair of some shuffles of sorted scores, and how many pairs are not below ε: (shuffles,) each.
+    """Return the worst pair of some shuffles of sorted scores, and how many are not below ε: (shuffles,) each.
 
-    By the triangle inequality two values are no further apart than both together are from some third distribution.
-    And the worst pair is at least as far apart as two means are. So only the pairs are measured for which this does
-    not settle it.
+    By the triangle inequality two values are no further apart than both together are from some third
+    distribution. And the worst pair is at least as far apart as two means are. So only the pairs are measured for
+    which this does not settle it.
     """
     # the score of each value at each step: (shuffles, values, steps)
     steps = [scores[of[:, t.at]] for scores, of, t in zip(ordered, places, templates, strict=True)]

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from clinometer.metrics.fairness import as_scores, every_pair, pair_matrix, samples_of
 from clinometer.metrics.fairness_chance import AgainstChance, Tally, Turn, ahead, turns
 from clinometer.metrics.means import Floats, Integers, present_mean
+from clinometer.metrics.products import product
 
 _BATCH = 250_000  # distances that are measured at a time: what a processor's cache holds
 _LABELS = 1_000_000  # labels that are shuffled at a time
-_ALONE = 500_000  # multiplications that OpenBLAS does without threads of its own
 _TIE_OF_SINGLES = 1e-5  # relative: two sums of the same numbers, of single precision, in another order
 
 
@@ -169,7 +169,7 @@ class _Tested:
         least = self._cells.least[template, pairs]
         few = max(1, _BATCH // max(n + m, len(pairs)))
         for first in range(0, len(some.imbalance), few):
-            shuffled = _product(some.imbalance[first : first + few], steps)  # (shuffles, pairs)
+            shuffled = product(some.imbalance[first : first + few], steps)  # (shuffles, pairs)
             rows = slice(some.first + first, some.first + first + len(shuffled))
             self._sums[rows, columns] += shuffled if followed.all() else shuffled[:, followed]
             # twice as fast as to count what is true
@@ -232,28 +232,3 @@ def _imbalance(labels: NDArray[np.bool_] | Integers, n: int, m: int) -> NDArray[
     # i/n − (j − i)/m, of j below the gap, is (i (n + m) − j n) / n m
     imbalance: NDArray[Any] = np.abs(of_first * (n + m) - below * n)
     return imbalance.astype(np.float32 if exact else np.float64)
-
-
-def _product(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-    """Return the product of two matrices, in tiles so small that no other thread is called to help.
-
-    Tasks already keep every core busy: threads of the library would only wait for each other, and how they share
-    the work, and so the last bits, would depend on the number of cores.
-    """
-    (rows, inner), columns = first.shape, second.shape[1]
-    deep, wide = min(inner, 320), min(columns, 64)  # terms and columns of a tile …
-    high = _ALONE // (deep * wide) // 12 * 12  # … and rows, of which a processor takes twelve at a time
-    if high >= rows and deep == inner and wide == columns:
-        small: NDArray[Any] = first @ second
-        return small
-    left = np.zeros((-(-rows // high), 1, high, inner), dtype=first.dtype)
-    left.reshape(-1, inner)[:rows] = first
-    right = np.zeros((inner, -(-columns // wide), wide), dtype=second.dtype)
-    right.reshape(inner, -1)[:, :columns] = second
-    right = right.transpose(1, 0, 2)
-    out = np.empty((len(left), high, len(right), wide), dtype=np.result_type(first, second))
-    tiles = out.transpose(0, 2, 1, 3)
-    np.matmul(left[..., :deep], right[:, :deep], out=tiles)
-    for start in range(deep, inner, deep):
-        tiles += np.matmul(left[..., start : start + deep], right[:, start : start + deep])
-    return out.reshape(len(left) * high, -1)[:rows, :columns]

@@ -80,7 +80,7 @@ class PooledDistances:
         distances -= table.means
         np.abs(distances, out=distances)
         inside = np.flatnonzero((ranks - table.first) < table.width)  # unsigned: a rank below the first is huge
-        distances.ravel()[inside] = table.own[ranks.ravel()[inside]]
+        distances.ravel()[inside] = table.own(ranks.ravel()[inside])
         found: Floats = distances.mean(axis=-1)
         return found
 
@@ -92,7 +92,9 @@ class _Stretches:
     means: Floats  # (stretches,)
     first: Ranks  # (stretches,): the first rank that begins in each
     width: Ranks  # (stretches,): how many do
-    own: Floats  # (scores,): mean distance of each score from the stretch in which it begins
+    ends: NDArray[np.longdouble]  # (stretches + 1,): the integral of the scores up to each end
+    sums: NDArray[np.longdouble]  # (scores + 1,): up to each score
+    ordered: Floats
 
     @classmethod
     def of(cls, ordered: Floats, stretches: int, kind: type[np.uint16] | type[np.uint32]) -> _Stretches:
@@ -102,14 +104,24 @@ class _Stretches:
         # differences of long sums are taken: more digits, where the machine has them
         sums = np.concatenate([[0.0], np.cumsum(ordered.astype(np.longdouble))])
         ends = sums[whole] + ordered[np.minimum(whole, n - 1)] * (rest / stretches)
-        rank = np.arange(n)
-        mine = rank * stretches // n
-        balance = (2 * (rank * stretches - mine * n) - n) / stretches  # what is below it there minus what is above
-        own = balance * ordered + (ends[mine] + ends[mine + 1] - 2 * sums[:-1]).astype(np.float64)
         starts = whole + (rest > 0)
         return cls(
             means=(np.diff(ends) / length).astype(np.float64),
             first=starts[:-1].astype(kind),
             width=np.diff(starts).astype(kind),
-            own=np.maximum(own / length, 0.0),  # rounding must not make it negative
+            ends=ends,
+            sums=sums,
+            ordered=ordered,
         )
+
+    def own(self, ranks: Ranks) -> Floats:
+        """Return the mean distance of some scores, each from the stretch in which it begins."""
+        n, stretches = len(self.ordered), len(self.means)
+        rank = ranks.astype(np.int64)
+        mine = rank * stretches // n
+        # what is below it there minus what is above
+        balance = (2 * (rank * stretches - mine * n) - n) / stretches
+        rest = self.ends[mine] + self.ends[mine + 1] - 2 * self.sums[rank]
+        own = balance * self.ordered[rank] + rest.astype(np.float64)
+        found: Floats = np.maximum(own / (n / stretches), 0.0)  # rounding must not make it negative
+        return found

@@ -116,9 +116,7 @@ def fairness_nulls(
             if not (unsure := [each for each in every if each.unsure]):
                 break
             for shuffles in ahead(label_shuffles(cells, pairs, rng=rng, draws=turn.shuffles), pool):
-                measured = pool.map(partial(_ShuffledScores.measure, shuffles=shuffles), unsure)
-                for one, found in zip(unsure, measured, strict=True):
-                    one.count(found)
+                list(pool.map(partial(_ShuffledScores.add, shuffles=shuffles), unsure))
             for one in unsure:
                 one.look()
     return tuple(each.null(draws) for each in every)
@@ -174,7 +172,7 @@ class _ShuffledScores:
                 place[end - size : end].sort()
             observed.put(at, place[None], cells, pairs)
         self._tallies: list[Tally] = []
-        found = self.measure(observed)
+        found = self._measure(observed)
         self._others = [found.others]
         self._tallies = [Tally(part[0]) for part in found[:-1]]
 
@@ -183,8 +181,9 @@ class _ShuffledScores:
         """Whether more shuffles tell more."""
         return bool(self._also) or any(tally.unsure.any() for tally in self._tallies)
 
-    def count(self, found: _Measured) -> None:
-        """Take the measures of the next shuffles."""
+    def add(self, shuffles: Shuffles) -> None:
+        """Measure and count the next shuffles."""
+        found = self._measure(shuffles)
         for tally, rows in zip(self._tallies, found[:-1], strict=True):
             tally.add(rows)
         self._others.append(found.others)
@@ -194,7 +193,7 @@ class _ShuffledScores:
         for tally in self._tallies:
             tally.look()
 
-    def measure(self, shuffles: Shuffles) -> _Measured:
+    def _measure(self, shuffles: Shuffles) -> _Measured:
         """Measure some shuffles, where that still tells something."""
         cells, number = self._cells, len(shuffles.places)
         individual, group, of_templates, of_subgroups, disparity = (

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from clinometer.metrics.means import Floats
+from clinometer.metrics.means import Floats, Integers
+from clinometer.metrics.products import product
 
-Ints = NDArray[np.int64]
-_BATCH = 4_000_000  # cosines held at a time
+_BATCH = 250_000  # cosines that are looked up at a time: what a processor's cache holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,69 +57,66 @@ def output_difference(
         return OutputDifference(
             within=nothing, between=nothing, difference=nothing, low=nothing, high=nothing, p=nothing, texts=0
         )
-    each = np.array([_cosines(cosines, labels) for cosines, labels in templates])  # (templates, 2)
-    differences = each[:, 0] - each[:, 1]
-    difference = float(differences.mean())
-    shuffled = np.mean([_shuffled(*template, rng=rng, draws=draws) for template in templates], axis=0)
-    as_large = int((shuffled >= difference - 1e-12).sum())
+    # first as given, then dealt anew: (templates, 2, 1 + draws)
+    found = np.array([_dealt(*template, rng=rng, draws=draws) for template in templates])
+    within, between = found[:, :, 0].mean(axis=0)
+    differences = found[:, 0] - found[:, 1]
+    shuffled = differences.mean(axis=0)
+    difference = float(shuffled[0])
+    as_large = int((shuffled[1:] >= difference - 1e-12).sum())
     reach = float("nan")
     if len(templates) > 2:
-        error = differences.std(ddof=1) / np.sqrt(len(templates))
+        error = differences[:, 0].std(ddof=1) / np.sqrt(len(templates))
         reach = float(stats.t.ppf((1 + level) / 2, len(templates) - 1) * error)
     return OutputDifference(
-        within=float(each[:, 0].mean()),
-        between=float(each[:, 1].mean()),
+        within=float(within),
+        between=float(between),
         difference=difference,
         low=difference - reach,
         high=difference + reach,
         p=(1 + as_large) / (1 + draws),
-        texts=sum(len(labels) for _, labels in templates),
+        texts=sum(int(sizes.sum()) for _, sizes in templates),
     )
 
 
-def _templates(vectors: Floats) -> Iterator[tuple[Floats, Ints]]:
-    """The cosines of all texts of a template, and their values: those with two texts or more."""
+def _templates(vectors: Floats) -> Iterator[tuple[Floats, Integers]]:
+    """The vectors of a template, value after value, and how many each value has: those with two texts or more."""
     for template in vectors:
         present = ~np.isnan(template[:, :, 0])
-        used = np.flatnonzero(present.sum(axis=1) > 1)
+        sizes = present.sum(axis=1)
+        used = np.flatnonzero(sizes > 1)
         if len(used) > 1:
-            labels = np.repeat(np.arange(len(used)), present[used].sum(axis=1))
-            flat = template[used][present[used]]
-            yield flat @ flat.T, labels
+            yield template[used][present[used]], sizes[used]
 
 
-def _shuffled(cosines: Floats, labels: Ints, *, rng: np.random.Generator, draws: int) -> Floats:
-    """What a template has when its texts are dealt anew to the values: (draws,)."""
-    sizes = np.bincount(labels)
-    many = rng.permuted(np.tile(np.arange(len(labels)), (draws, 1)), axis=1)
-    if len(set(sizes.tolist())) > 1:
-        # texts in a new order are labels in a new order
-        pairs = (_cosines(cosines, labels[order]) for order in many)
-        return np.array([within - between for within, between in pairs])
-    # of values with as many texts each, what is not within is between: only the former is looked up
-    values, size = len(sizes), int(sizes[0])
-    order = many.reshape(draws, values, size)
-    own, total = np.trace(cosines), cosines.sum()
-    batch = max(1, _BATCH // (values * size * size))
-    sums = np.concatenate(
-        [
-            cosines[some[..., :, None], some[..., None, :]].sum(axis=(1, 2, 3))
-            for some in (order[done : done + batch] for done in range(0, draws, batch))
-        ]
-    )
-    within = (sums - own) / (values * size * (size - 1))
-    between = (total - sums) / (values * (values - 1) * size * size)
-    return np.asarray(within - between)
+def _dealt(vectors: Floats, sizes: Integers, *, rng: np.random.Generator, draws: int) -> Floats:
+    """Mean cosine of two texts about one value, and of two about different ones: (2, 1 + draws).
 
-
-def _cosines(cosines: Floats, labels: Ints) -> tuple[float, float]:
-    """Mean cosine of two texts about one value, and of two about different ones: each value, or pair, alike."""
-    values = int(labels.max()) + 1
-    member = np.zeros((len(labels), values))
-    member[np.arange(len(labels)), labels] = 1.0
-    sizes = member.sum(axis=0)
-    sums = member.T @ cosines @ member
-    within = (np.diag(sums) - member.T @ np.diag(cosines)) / (sizes * (sizes - 1))
-    first, second = np.triu_indices(values, 1)
-    between = sums[first, second] / (sizes[first] * sizes[second])
-    return float(within.mean()), float(between.mean())
+    Each value, or pair, counts alike. First the texts as given, then dealt anew to the values.
+    """
+    values, texts = len(sizes), len(vectors)
+    cosines = product(vectors, np.ascontiguousarray(vectors.T))
+    order = np.tile(np.arange(texts), (1 + draws, 1))
+    order[1:] = rng.permuted(order[1:], axis=1)
+    sums = np.empty((1 + draws, values))  # of the cosines of two different texts about a value
+    firsts = np.cumsum(sizes) - sizes
+    for size in np.unique(sizes).tolist():
+        alike = np.flatnonzero(sizes == size)
+        one, other = np.triu_indices(size, 1)
+        batch = max(1, _BATCH // (len(alike) * len(one)))
+        for done in range(0, 1 + draws, batch):
+            mine = order[done : done + batch, firsts[alike, None] + np.arange(size)]
+            both = np.take(cosines, mine[..., one] * texts + mine[..., other])
+            sums[done : done + batch, alike] = 2 * both.sum(axis=2)
+    within = (sums / (sizes * (sizes - 1))).mean(axis=1)
+    # With a weight of 1/n for each text about a value with n, all pairs of texts are the pairs of two values and
+    # those of each value with itself.
+    weights = np.empty((1 + draws, texts))
+    np.put_along_axis(weights, order, np.repeat(1 / sizes, sizes)[None], axis=1)
+    if len(set(sizes.tolist())) == 1:
+        whole = np.full(1 + draws, cosines.sum() / sizes[0] ** 2)  # however they are dealt
+    else:
+        whole = (product(weights, cosines) * weights).sum(axis=1)
+    itself = np.add.reduceat(np.diag(cosines)[order], firsts, axis=1)
+    between = (whole - ((sums + itself) / sizes**2).sum(axis=1)) / (values * (values - 1))
+    return np.stack([within, between])

@@ -177,7 +177,7 @@ CAPTIONS = (
         "the value does not matter; it says nothing of who is written about better. Interval (95 %): over "
         "templates. p: labels shuffled within each template, one-sided. q: Benjamini–Hochberg over the attributes "
         "of a model. No verdict rests on it. n: texts.",
-        version=2,
+        version=3,
     ),
     Caption(
         name="distributions",

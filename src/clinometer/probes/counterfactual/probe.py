@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -114,7 +116,8 @@ class Counterfactual:
             found.add_scores(plan, records)
         asked = [(plan, way) for plan in writers for way in ways_of(plan)]
         models = [_named(plan, way) for plan, way in asked]
-        answers = [read_answers(plan, records, way) for plan, way in asked]
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # reading leaves the interpreter to others
+            answers = list(pool.map(lambda each: read_answers(each[0], records, each[1]), asked))
         checkpoints = checkpoints_of(models)
         tuned_ones = {checkpoint.model for checkpoint in checkpoints}
         measured = measure_all(answers, single_pairs=[at not in tuned_ones for at in range(len(answers))])
