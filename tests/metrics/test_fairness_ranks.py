@@ -15,6 +15,7 @@ from clinometer.metrics.fairness import group_values
 from clinometer.metrics.fairness_pooled import PooledDistances
 from clinometer.metrics.fairness_ranks import Cells, CountedPairs, label_shuffles
 from clinometer.metrics.fairness_shuffles import fairness_null
+from clinometer.metrics.fairness_tables import ScoreTable
 from clinometer.metrics.products import product
 
 
@@ -60,19 +61,35 @@ def test_weighted_scores_are_the_distances_of_every_pair(sizes, across):
 
 
 @pytest.mark.parametrize("sizes", [[[3, 3], [3, 3]], [[3, 0], [1, 4]]])
-def test_sums_of_cells(sizes):
+@pytest.mark.parametrize("sets", [1, 2, 3])
+def test_sets_side_by_side_are_moved_as_each_alone(sizes, sets):
+    """Sums, squares and counts of each value of each shuffle by loops; I.F. by the weights of the shuffle."""
+    rng = np.random.default_rng(4)
     cells = Cells(np.array(sizes))
-    samples = np.arange(2.0 * cells.sizes.sum()).reshape(2, -1)
-    each = [np.split(row, np.cumsum(cells.sizes)[:-1]) for row in samples]
-    np.testing.assert_array_equal(
-        cells.sums(samples).reshape(2, -1), [[part.sum() for part in row] for row in each]
-    )
-    np.testing.assert_array_equal(
-        cells.squares(samples).reshape(2, -1), [[(part**2).sum() for part in row] for row in each]
-    )
-    np.testing.assert_array_equal(
-        cells.sums(samples > 4).reshape(2, -1), [[(part > 4).sum() for part in row] for row in each]
-    )
+    scores = list(rng.normal(size=(sets, int(cells.sizes.sum()))))
+    (shuffles,) = label_shuffles(cells, CountedPairs(group_values(2, None), across=False), rng=rng, draws=6)
+    table = ScoreTable(cells, scores, [each > 0.3 for each in scores])
+    last = sets - 1
+    both = np.ones(2, dtype=np.bool_)
+    found = table.move(shuffles, individual=np.array([True, False]), moments=True, positive=[last])
+    for each, moved in zip(scores, found, strict=True):
+        dealt = [np.split(each[places], np.cumsum(cells.sizes)[:-1]) for places in shuffles.places]
+        expected = np.array([[(part.sum(), (part**2).sum()) for part in parts] for parts in dealt])
+        np.testing.assert_allclose(moved.sums.reshape(6, -1), expected[..., 0], atol=1e-12)
+        np.testing.assert_allclose(moved.squares.reshape(6, -1), expected[..., 1], atol=1e-12)
+        of = cells.templates[0]
+        np.testing.assert_allclose(moved.individual[:, 0], shuffles.weights[:, of] @ each[of], atol=1e-12)
+        assert np.isnan(moved.individual[:, 1]).all()
+        (alone,) = ScoreTable(cells, [each], [each > 0.3]).move(
+            shuffles, individual=both, moments=True, positive=[0]
+        )
+        np.testing.assert_array_equal(alone.sums, moved.sums)  # to the bit
+        np.testing.assert_array_equal(alone.squares, moved.squares)
+        np.testing.assert_array_equal(alone.individual[:, 0], moved.individual[:, 0])
+        counts = [[(part > 0.3).sum() for part in parts] for parts in dealt]
+        np.testing.assert_array_equal(alone.positive.reshape(6, -1), counts)
+    np.testing.assert_array_equal(found[last].positive.reshape(6, -1), counts)
+    assert all(np.isnan(moved.positive).all() for moved in found[:last])
 
 
 def test_of_two_groups_one_tells_the_other():

@@ -162,6 +162,9 @@ class _Template:
         self.at, self.widths = firsts[:, None] + grid.places, grid.widths  # (values, steps), (steps,)
         self.steps = self.at.size
         self.first, self.second = np.triu_indices(len(firsts), 1)
+        # the sorted score of the whole template in the middle of each step
+        middles = np.cumsum(grid.widths) - grid.widths / 2
+        self.of_whole = (middles * sizes.sum()).astype(np.int64)
 
 
 def _worst_and_above(
@@ -169,18 +172,17 @@ def _worst_and_above(
 ) -> tuple[Floats, Integers]:
     """Return the worst pair of some shuffles of sorted scores, and how many are not below ε: (shuffles,) each.
 
-    By the triangle inequality two values are no further apart than both together are from some third
-    distribution. And the worst pair is at least as far apart as two means are. So only the pairs are measured for
-    which this does not settle it.
+    By the triangle inequality two values are no further apart than both together are from a third distribution,
+    that of all values together. And the worst pair is at least as far apart as two means are. So only the pairs
+    are measured for which this does not settle it.
     """
     # the score of each value at each step: (shuffles, values, steps)
     steps = [scores[of[:, t.at]] for scores, of, t in zip(ordered, places, templates, strict=True)]
     means = [each @ t.widths for each, t in zip(steps, templates, strict=True)]
     least = np.minimum(np.max([each.max(axis=1) - each.min(axis=1) for each in means], axis=0), epsilon)
     worst, above = np.zeros(len(least)), np.zeros(len(least), dtype=np.int64)
-    for each, t in zip(steps, templates, strict=True):
-        middle = np.sort(each, axis=1)[:, each.shape[1] // 2]
-        from_it = np.abs(each - middle[:, None]) @ t.widths  # (shuffles, values)
+    for each, scores, t in zip(steps, ordered, templates, strict=True):
+        from_it = np.abs(each - scores[t.of_whole]) @ t.widths  # (shuffles, values)
         at_most = from_it[:, t.first] + from_it[:, t.second]
         shuffle, pair = np.nonzero(at_most >= least[:, None] * (1 - _ROUNDING))
         distances = np.zeros(at_most.shape)

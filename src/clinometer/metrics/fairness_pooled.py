@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from clinometer.metrics.means import Floats, Integers
 
 Labels = NDArray[np.uint8] | NDArray[np.uint16]
 Ranks = NDArray[np.unsignedinteger[Any]]
+LongFloats = NDArray[np.longdouble]
+
+_FEW = 20  # looking up this part of all scores is dearer than looking up each once
 
 
 class PooledDistances:
@@ -37,7 +41,10 @@ class PooledDistances:
         self.sizes = sizes
         ordered = scores[order]
         self._ordered = ordered - (ordered[n // 2] if n else 0.0)  # so that equal scores are exactly 0 apart
-        self._stretches = {size: _Stretches.of(self._ordered, size, kind) for size in set(sizes.tolist()) if size}
+        sums: LongFloats = np.concatenate([[0.0], np.cumsum(self._ordered.astype(np.longdouble))])
+        self._stretches = {
+            size: _Stretches.of(self._ordered, sums, size, kind) for size in set(sizes.tolist()) if size
+        }
 
     def of(self, labels: Labels) -> Floats:
         """Return the distance of each group; `labels` has the group of each score, (n,), in the order given.
@@ -85,25 +92,26 @@ class PooledDistances:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Stretches:
     """All scores in as many stretches of equal length as a group has scores; ends may fall within a score."""
 
     means: Floats  # (stretches,)
     first: Ranks  # (stretches,): the first rank that begins in each
     width: Ranks  # (stretches,): how many do
-    ends: NDArray[np.longdouble]  # (stretches + 1,): the integral of the scores up to each end
-    sums: NDArray[np.longdouble]  # (scores + 1,): up to each score
+    ends: LongFloats  # (stretches + 1,): the integral of the scores up to each end
+    sums: LongFloats  # (scores + 1,): up to each score
     ordered: Floats
 
     @classmethod
-    def of(cls, ordered: Floats, stretches: int, kind: type[np.uint16] | type[np.uint32]) -> _Stretches:
+    def of(
+        cls, ordered: Floats, sums: LongFloats, stretches: int, kind: type[np.unsignedinteger[Any]]
+    ) -> _Stretches:
         n = len(ordered)
         length = n / stretches
         whole, rest = np.divmod(np.arange(stretches + 1) * n, stretches)
         # differences of long sums are taken: more digits, where the machine has them
-        sums = np.concatenate([[0.0], np.cumsum(ordered.astype(np.longdouble))])
-        ends = sums[whole] + ordered[np.minimum(whole, n - 1)] * (rest / stretches)
+        ends: LongFloats = sums[whole] + ordered[np.minimum(whole, n - 1)] * (rest / stretches)
         starts = whole + (rest > 0)
         return cls(
             means=(np.diff(ends) / length).astype(np.float64),
@@ -116,8 +124,16 @@ class _Stretches:
 
     def own(self, ranks: Ranks) -> Floats:
         """Return the mean distance of some scores, each from the stretch in which it begins."""
+        if len(ranks) * _FEW > len(self.ordered):  # of all scores at once, for what comes later
+            return np.take(self._own_of_all, ranks)
+        return self._own(ranks.astype(np.int64))
+
+    @cached_property
+    def _own_of_all(self) -> Floats:
+        return self._own(np.arange(len(self.ordered)))
+
+    def _own(self, rank: Integers) -> Floats:
         n, stretches = len(self.ordered), len(self.means)
-        rank = ranks.astype(np.int64)
         mine = rank * stretches // n
         # what is below it there minus what is above
         balance = (2 * (rank * stretches - mine * n) - n) / stretches

@@ -27,7 +27,6 @@ class Cells:
         self.used = sizes > 0
         self.ends = np.cumsum(sizes.sum(axis=1))
         self.starts = self.ends - sizes.sum(axis=1)  # of templates
-        self._firsts = (np.cumsum(sizes) - sizes.ravel())[self.used.ravel()]  # of cells with samples
         # how many samples every value has in every template; 0 if that differs
         self.size = int(sizes.min()) if sizes.min(initial=1) == sizes.max(initial=0) else 0
 
@@ -35,28 +34,6 @@ class Cells:
     def templates(self) -> list[slice]:
         """Where each template's samples lie."""
         return [slice(*ends) for ends in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
-
-    def sums(self, samples: NDArray[np.float64] | NDArray[np.bool_]) -> Floats:
-        """Add up the samples of each value: (rows, samples) -> (rows, templates, values)."""
-        rows = len(samples)
-        if self.size:  # most often, and three times as fast
-            cells = samples.reshape(rows, *self.sizes.shape, self.size)
-            if cells.dtype == np.bool_:
-                cells = cells.view(np.uint8).sum(axis=-1, dtype=np.uint32, keepdims=True)  # faster than of bool
-            found: Floats = cells.sum(axis=-1, dtype=np.float64)
-            return found
-        out = np.zeros((rows, *self.sizes.shape))
-        if len(self._firsts):
-            out[:, self.used] = np.add.reduceat(samples, self._firsts, axis=1, dtype=np.float64)
-        return out
-
-    def squares(self, samples: Floats) -> Floats:
-        """Add up the squares of the samples of each value: (rows, samples) -> (rows, templates, values)."""
-        if not self.size:
-            return self.sums(samples**2)
-        cells = samples.reshape(len(samples), *self.sizes.shape, self.size)
-        found: Floats = np.einsum("...s,...s->...", cells, cells)
-        return found
 
 
 class CountedPairs:

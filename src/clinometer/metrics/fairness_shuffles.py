@@ -10,16 +10,17 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from clinometer.metrics.fairness import ValueGroups, as_scores, group_values, samples_of
 from clinometer.metrics.fairness_chance import AgainstChance, Tally, ahead, turns
 from clinometer.metrics.fairness_pooled import PooledDistances
 from clinometer.metrics.fairness_ranks import Cells, CountedPairs, Shuffles, label_shuffles
+from clinometer.metrics.fairness_tables import Moved, ScoreTable
 from clinometer.metrics.means import Floats, Integers, present_mean
 from clinometer.metrics.value_means import Moments, moments_from_sums
 
-_CACHE = 300_000  # scores that are measured at a time: what a processor's cache holds
+_BATCH = 600_000  # scores that are measured at a time: threads with short work would wait for each other
 Statistic = Callable[[Moments], Floats]
 Item = TypeVar("Item")
 _TIE = 1e-10  # relative: two sums of the same numbers in another order count as equal
@@ -111,14 +112,23 @@ def fairness_nulls(
     groups = group_values(arrays[0].shape[1], subgroups)
     cells, pairs = Cells(sizes), CountedPairs(groups, across=across)
     every = [_ShuffledScores(each, cells, groups, pairs, threshold=threshold, also=also) for each in arrays]
+    table = ScoreTable(cells, [each.centred for each in every], [each.positive for each in every])
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # numpy leaves the interpreter to others
+        list(pool.map(_ShuffledScores.begin, every))
         for turn in turns(draws):
-            if not (unsure := [each for each in every if each.unsure]):
+            if not (unsure := [at for at, each in enumerate(every) if each.unsure]):
                 break
             for shuffles in ahead(label_shuffles(cells, pairs, rng=rng, draws=turn.shuffles), pool):
-                list(pool.map(partial(_ShuffledScores.add, shuffles=shuffles), unsure))
-            for one in unsure:
-                one.look()
+                moved = table.move(
+                    shuffles,
+                    pool,
+                    individual=np.any([every[at].wanted_templates for at in unsure], axis=0),
+                    moments=also is not None,
+                    positive=[at for at in unsure if every[at].wants_positive],
+                )
+                list(pool.map(partial(_add, shuffles=shuffles), [(every[at], moved[at]) for at in unsure]))
+            for at in unsure:
+                every[at].look()
     return tuple(each.null(draws) for each in every)
 
 
@@ -153,37 +163,60 @@ class _ShuffledScores:
         # One for each template, which is subtracted before squares are summed. It is one of the scores: where all
         # are equal, exactly nothing is left.
         self._centres = np.array([each[len(each) // 2] if len(each) else 0.0 for each in ordered])[:, None]
-        self._centred = np.concatenate(
+        self.centred = np.concatenate(
             [each - centre for each, centre in zip(ordered, self._centres[:, 0], strict=True)]
         )
+        self.positive = np.concatenate([each > threshold for each in ordered])
         # a smaller distance is the rest of a difference of equal numbers
         self._least = np.array([_ROUNDING * (each[-1] - each[0]) if len(each) else 0.0 for each in ordered])
-        # for each sample, which of its template's sorted scores is the first above the threshold
-        above = [int(np.searchsorted(each, threshold, side="right")) for each in ordered]
-        self._above = np.repeat(cells.starts + np.array(above), [len(each) for each in ordered])
         self._pairs = np.array([pairs.number(used) for used in cells.used], dtype=np.float64)
         self._pool = _PooledRanks(np.concatenate(ordered), cells, groups)
-        # observed: value by value as given, and ascending within each
-        observed = Shuffles.empty(cells, 1)
+        self._tallies: list[Tally] = []
+        # as they are observed: value by value as given, and ascending within each
+        self._observed = Shuffles.empty(cells, 1)
         for at, (order, sizes) in enumerate(zip(orders, cells.sizes, strict=True)):
             place = np.empty(len(order), dtype=np.int64)
             place[order] = np.arange(len(order))
             for end, size in zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True):
                 place[end - size : end].sort()
-            observed.put(at, place[None], cells, pairs)
-        self._tallies: list[Tally] = []
-        found = self._measure(observed)
+            self._observed.put(at, place[None], cells, pairs)
+
+    def begin(self) -> None:
+        """Measure what is observed."""
+        (moved,) = ScoreTable(self._cells, [self.centred], [self.positive]).move(
+            self._observed,
+            individual=np.ones(len(self._cells.sizes), dtype=np.bool_),
+            moments=self._also is not None,
+            positive=[0],
+        )
+        found = self._measure(self._observed, moved)
         self._others = [found.others]
         self._tallies = [Tally(part[0]) for part in found[:-1]]
+
+    @property
+    def wanted_templates(self) -> NDArray[np.bool_]:
+        """Of which templates I.F. is wanted: (templates,)."""
+        individual, _, of_templates, _, _ = self._wanted
+        return np.broadcast_to(of_templates | individual, len(self._cells.sizes))
+
+    @property
+    def wants_positive(self) -> bool:
+        """Whether positive samples are to be counted."""
+        return bool(self._wanted[-1])
+
+    @property
+    def _wanted(self) -> list[NDArray[np.bool_]]:
+        """Which parts of each measure need more shuffles."""
+        return [tally.unsure for tally in self._tallies] or [np.ones(1, dtype=np.bool_)] * 5  # observed: all
 
     @property
     def unsure(self) -> bool:
         """Whether more shuffles tell more."""
         return bool(self._also) or any(tally.unsure.any() for tally in self._tallies)
 
-    def add(self, shuffles: Shuffles) -> None:
+    def add(self, shuffles: Shuffles, moved: Moved) -> None:
         """Measure and count the next shuffles."""
-        found = self._measure(shuffles)
+        found = self._measure(shuffles, moved)
         for tally, rows in zip(self._tallies, found[:-1], strict=True):
             tally.add(rows)
         self._others.append(found.others)
@@ -193,44 +226,29 @@ class _ShuffledScores:
         for tally in self._tallies:
             tally.look()
 
-    def _measure(self, shuffles: Shuffles) -> _Measured:
+    def _measure(self, shuffles: Shuffles, moved: Moved) -> _Measured:
         """Measure some shuffles, where that still tells something."""
         cells, number = self._cells, len(shuffles.places)
-        individual, group, of_templates, of_subgroups, disparity = (
-            [tally.unsure for tally in self._tallies]
-            or [np.ones(1, dtype=np.bool_)] * 5  # observed: all is wanted
-        )
-        templates = np.full((number, len(cells.sizes)), np.nan)
-        subgroups = np.full((number, len(self._groups.names)), np.nan)
-        sums, squares, positive = (np.empty((number, *cells.sizes.shape)) for _ in range(3))
-        wanted = np.flatnonzero(np.broadcast_to(of_templates | individual, len(cells.sizes))).tolist()
-        groups = np.flatnonzero(np.broadcast_to(of_subgroups | group, len(self._groups.names)))
-        few = max(1, _CACHE // max(1, shuffles.places.shape[1]))
-        for first in range(0, number, few):
-            some = slice(first, first + few)
-            places = shuffles.places[some]
-            for at in wanted:
-                of = cells.templates[at]
-                templates[some, at] = np.einsum("rs,s->r", shuffles.weights[some, of], self._centred[of])
-            if self._also:
-                scores = np.take(self._centred, places)
-                sums[some], squares[some] = cells.sums(scores), cells.squares(scores)
-            if disparity:
-                positive[some] = cells.sums(places >= self._above)
-            if len(groups):
-                subgroups[some, groups] = self._pool.distances(places, groups)
+        individual, group, _, of_subgroups, disparity = self._wanted
+        templates = np.where(self.wanted_templates, moved.individual, np.nan)
         templates[templates < self._least] = 0.0
         templates[:, self._pairs == 0] = np.nan
+        subgroups = np.full((number, len(self._groups.names)), np.nan)
+        if len(groups := np.flatnonzero(np.broadcast_to(of_subgroups | group, subgroups.shape[1:]))):
+            few = max(1, _BATCH // max(1, shuffles.places.shape[1]))
+            for first in range(0, number, few):
+                some = slice(first, first + few)
+                subgroups[some, groups] = self._pool.distances(shuffles.places[some], groups)
         nothing = np.full(number, np.nan)
         others = np.zeros((number, 0))
         if self._also:
-            others = self._also(moments_from_sums(sums, squares, cells.sizes, centre=self._centres))
+            others = self._also(moments_from_sums(moved.sums, moved.squares, cells.sizes, centre=self._centres))
         return _Measured(
             individual=self._over_templates(templates) if individual else nothing,
             group=present_mean(subgroups, axis=1) if group else nothing,
             templates=templates,
             subgroups=subgroups,
-            disparity=self._over_templates(self._disparity(positive)) if disparity else nothing,
+            disparity=self._over_templates(self._disparity(moved.positive)) if disparity else nothing,
             others=others,
         )
 
@@ -265,6 +283,11 @@ class _ShuffledScores:
         return mean
 
 
+def _add(one: tuple[_ShuffledScores, Moved], *, shuffles: Shuffles) -> None:
+    scores, moved = one
+    scores.add(shuffles, moved)
+
+
 class _PooledRanks:
     """W1 of each subgroup from all scores, templates pooled, for many shuffles at once."""
 
@@ -281,8 +304,12 @@ class _PooledRanks:
         """Return the distance of some groups, or NaN: (shuffles, samples) -> (shuffles, these groups)."""
         rows, sizes = len(places), self._pool.sizes[groups]
         order = np.concatenate([self._of_group[group] for group in groups[: 1 if self._two else None]])
-        mine = places.reshape(rows, -1, self._together)[:, order].reshape(rows, -1)
-        ranks = np.take(self._pool.ranks, mine)
+        if 2 * len(order) > len(self._pool.ranks) // self._together:  # short numbers are put in order faster
+            every = np.take(self._pool.ranks, places)
+            ranks = every.reshape(rows, -1, self._together)[:, order].reshape(rows, -1)
+        else:
+            mine = places.reshape(rows, -1, self._together)[:, order].reshape(rows, -1)
+            ranks = np.take(self._pool.ranks, mine)
         if self._two:
             ranks.sort(axis=1)
             return self._pool.of_two(ranks)[:, groups]

@@ -40,5 +40,9 @@ def divide_or_nan(sums: Floats, counts: Floats) -> Floats:
     >>> divide_or_nan(np.array([3.0, 0.0]), np.array([2, 0])).tolist()
     [1.5, nan]
     """
-    means: Floats = np.divide(sums, counts, out=np.full(np.shape(sums), np.nan), where=counts > 0)[()]
+    positive = np.greater(counts, 0)
+    if positive.all():  # nearly always, and several times as fast
+        means: Floats = np.divide(sums, counts)
+    else:
+        means = np.divide(sums, counts, out=np.full(np.shape(sums), np.nan), where=positive)[()]
     return means
