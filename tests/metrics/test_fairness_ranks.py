@@ -60,7 +60,7 @@ def test_weighted_scores_are_the_distances_of_every_pair(sizes, across):
                 assert weights[of] @ everything[of] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("sizes", [[[3, 3], [3, 3]], [[3, 0], [1, 4]]])
+@pytest.mark.parametrize("sizes", [[[3, 3], [3, 3]], [[3, 0], [1, 4]], [[0, 0], [1, 4]]])
 @pytest.mark.parametrize("sets", [1, 2, 3])
 def test_sets_side_by_side_are_moved_as_each_alone(sizes, sets):
     """Sums, squares and counts of each value of each shuffle by loops; I.F. by the weights of the shuffle."""
@@ -114,7 +114,7 @@ def test_the_distance_of_large_groups_keeps_its_digits():
         assert found[group] == pytest.approx(float(expected), rel=1e-13)
 
 
-@pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 1, 1), (48, 157, 64), (100, 700, 70), (5, 321, 129)])
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 1, 1), (48, 157, 64), (100, 700, 70), (5, 321, 129), (3, 0, 2)])
 def test_a_product_in_tiles_is_the_product(rows, inner, columns):
     rng = np.random.default_rng(3)
     first, second = rng.integers(0, 99, (rows, inner)), rng.integers(0, 99, (inner, columns))

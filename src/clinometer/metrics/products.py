@@ -17,6 +17,8 @@ def product(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     the work, and so the last bits, would depend on the number of cores.
     """
     (rows, inner), columns = first.shape, second.shape[1]
+    if not (rows and inner and columns):
+        return np.zeros((rows, columns), dtype=np.result_type(first, second))
     deep, wide = min(inner, 320), min(columns, 64)  # terms and columns of a tile …
     high = _ALONE // (deep * wide) // 12 * 12  # … and rows, of which a processor takes twelve at a time
     if high >= rows and deep == inner and wide == columns:
