@@ -114,7 +114,9 @@ def test_the_distance_of_large_groups_keeps_its_digits():
         assert found[group] == pytest.approx(float(expected), rel=1e-13)
 
 
-@pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 1, 1), (48, 157, 64), (100, 700, 70), (5, 321, 129), (3, 0, 2)])
+@pytest.mark.parametrize(
+    ("rows", "inner", "columns"), [(1, 1, 1), (48, 157, 64), (100, 700, 70), (5, 321, 129), (3, 0, 2)]
+)
 def test_a_product_in_tiles_is_the_product(rows, inner, columns):
     rng = np.random.default_rng(3)
     first, second = rng.integers(0, 99, (rows, inner)), rng.integers(0, 99, (inner, columns))

@@ -13,16 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from clinometer.metrics.fairness import ValueGroups, counted_pairs, every_pair, small_labels
+from clinometer.metrics.fairness import ValueGroups, every_pair, small_labels
 from clinometer.metrics.fairness_pooled import PooledDistances
 from clinometer.metrics.means import Floats, Integers, present_mean
-
-
-def individual_and_null(scores: Floats, groups: ValueGroups, *, across: bool = False) -> tuple[float, float]:
-    """Return I.F. and its null."""
-    counted = present_mean(pair_rows(scores))[:, counted_pairs(groups, across=across)]
-    distance, null = present_mean(counted, axis=-1)
-    return float(distance), float(null)
 
 
 def group_and_null(scores: Floats, groups: ValueGroups) -> tuple[float, float]:

@@ -9,13 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from clinometer.metrics.fairness import ValueGroups, as_scores, group_values, quantile_grid
-from clinometer.metrics.fairness_closed import group_and_null, individual_and_null
+from clinometer.metrics.fairness import (
+    QuantileGrid,
+    ValueGroups,
+    as_scores,
+    counted_pairs,
+    group_values,
+    quantile_grid,
+)
+from clinometer.metrics.fairness_closed import group_and_null, pair_rows
 from clinometer.metrics.fairness_intervals import ExcessInterval
 from clinometer.metrics.fairness_pooled import Ranks
-from clinometer.metrics.means import Floats, Integers
+from clinometer.metrics.means import Floats, Integers, present_mean
 
-_CACHE = 50_000  # numbers drawn at a time: what a processor's cache holds
+_BATCH = 150_000  # numbers drawn at a time
 _FREEDOM = 19  # of Student's quantile: the error is an estimate, and with few samples somewhat too small
 
 
@@ -94,7 +101,8 @@ def individual_intervals(
     groups = group_values(array.shape[1], subgroups)
     of_value = groups.of_value if across else np.arange(array.shape[1])
     templates = [_Resampled.of(each, of_value) for each in array]
-    kept = _kept(array, groups)
+    rows = pair_rows(array)  # (templates, 2, pairs)
+    kept = _kept(array, rows, groups)
     drawn = array.shape[2] > 1  # of one sample each nothing can be drawn
     found = [
         each.draw(share, rng=rng, draws=draws) if drawn else np.full((2, draws), np.nan)
@@ -102,8 +110,10 @@ def individual_intervals(
     ]
     quantile = float(stats.t.ppf((1 + level) / 2, _FREEDOM))
 
+    counted = rows[:, :, counted_pairs(groups, across=across)]
+
     def interval(some: Floats, of_draws: Floats) -> ExcessInterval:
-        estimate, null = individual_and_null(some, groups, across=across)
+        estimate, null = (float(each) for each in present_mean(present_mean(some), axis=-1))
         error, raw_error = (
             quantile * float(each.std(ddof=1)) if not np.isnan(estimate) else np.nan
             for each in (of_draws[0] - of_draws[1], of_draws[0])
@@ -120,15 +130,15 @@ def individual_intervals(
     weights = np.array([each.pairs for each in templates], dtype=np.float64)
     whole = np.average(found, axis=0, weights=weights) if weights.any() else np.full((2, draws), np.nan)
     return IndividualIntervals(
-        whole=interval(array, whole),
-        templates=tuple(interval(array[[at]], each) for at, each in enumerate(found)),
+        whole=interval(counted, whole),
+        templates=tuple(interval(counted[[at]], each) for at, each in enumerate(found)),
     )
 
 
-def _kept(scores: Floats, groups: ValueGroups) -> Floats:
+def _kept(scores: Floats, rows: Floats, groups: ValueGroups) -> Floats:
     """The share of each template's differences that is beyond chance: (templates,)."""
     alone = group_values(scores.shape[1], None)
-    kept = np.array([_beyond(*individual_and_null(scores[[at]], alone)) for at in range(len(scores))])
+    kept = np.array([_beyond(*each) for each in present_mean(rows, axis=-1).tolist()])
     for each in (alone, groups) if len(groups.names) < len(alone.names) else (alone,):
         kept = np.maximum(kept, _beyond(*group_and_null(scores, each)))
     return kept
@@ -178,7 +188,12 @@ class _Resampled:
         if self.scores[0] < self.scores[-1] and bool(np.isin(self.scores, self.scores[[0, -1]]).all()):
             parts = [self._of_two_scores(self._drawn_of_two(kept, rng=rng, draws=draws))]
         else:
-            parts = [self._measured(many) for many in self._drawn(kept, rng=rng, draws=draws)]
+            grid, n = quantile_grid(self.sizes), len(self.scores)
+            below = np.arange(n + 1) / n
+            # Σ_k (x_(k+1) − x_(k)) r_k is Σ_k x_(k) (r_(k−1) − r_k)
+            weights = -np.diff(np.sqrt(below * (1 - below) * n / (n - 1)))
+            many = self._drawn(kept, rng=rng, draws=draws)
+            parts = [self._measured(some, grid, weights) for some in many]
         distances, nulls = (np.concatenate(part) for part in zip(*parts, strict=True))
         return np.stack([distances / self.pairs, self._scale * nulls])
 
@@ -196,7 +211,7 @@ class _Resampled:
         own, everything = self.ranks.size, len(self.scores)
         values, samples = self.ranks.shape
         before = np.arange(values)[:, None] * float(samples)
-        batch = max(1, _CACHE // own)
+        batch = max(1, _BATCH // own)
         for done in range(0, draws, batch):
             # one random number tells both: below `kept` it is a place among a value's own, above among all
             random = rng.random((min(batch, draws - done), values, samples))
@@ -212,21 +227,16 @@ class _Resampled:
                 many[:, missing] = everything
             yield many
 
-    def _measured(self, many: Ranks) -> tuple[Floats, Floats]:
+    def _measured(self, many: Ranks, grid: QuantileGrid, weights: Floats) -> tuple[Floats, Floats]:
         """Σ W1 over the pairs that count, and Σ gap √(p (1 − p) N/(N − 1)): (draws,) each."""
         ordered = np.sort(many, axis=2)
-        grid = quantile_grid(self.sizes)
         if (self.sizes < many.shape[2]).any():  # else each step is a sample
             ordered = np.take_along_axis(ordered, grid.places[None], axis=2)
         steps = np.ascontiguousarray(ordered.transpose(0, 2, 1))
         distances = self._over_pairs(steps, grid.widths)
         for members in self._within:
             distances -= self._over_pairs(steps[:, :, members], grid.widths)
-        n = len(self.scores)
-        below = np.arange(n + 1) / n
-        # Σ_k (x_(k+1) − x_(k)) r_k is Σ_k x_(k) (r_(k−1) − r_k)
-        weights = -np.diff(np.sqrt(below * (1 - below) * n / (n - 1)))
-        together = np.sort(many.reshape(len(many), -1), axis=1)[:, :n]
+        together = np.sort(many.reshape(len(many), -1), axis=1)[:, : len(self.scores)]
         return distances, np.einsum("ds,s->d", np.take(self.scores, together), weights)
 
     def _over_pairs(self, steps: Ranks, widths: Floats) -> Floats:

@@ -33,7 +33,13 @@ from clinometer.probes.counterfactual.questions import (
 )
 from clinometer.probes.kit import Floats, Label, model_rng, with_q
 from clinometer.probes.kit.numbers import ABSENT
-from clinometer.stats import cluster_bootstrap, pairwise_kappa, pearson_interval, share_interval
+from clinometer.stats import (
+    benjamini_hochberg,
+    cluster_bootstrap,
+    pairwise_kappa,
+    pearson_interval,
+    share_interval,
+)
 from clinometer.types import Finding
 
 MEASURED, CHANCE, EXCESS = "measured", "by chance", "excess"
@@ -148,23 +154,23 @@ def pair_template_rows(each: AttributeMeasures) -> list[Finding]:
     values, found = each.asked.values, each.pairs
     texts = (~np.isnan(each.scores)).sum(axis=2)
     first, second = np.triu_indices(len(values), 1)
-    pairs = list(combinations(values, 2))
-    about = each.labels
-    rows = []
-    for at, template in enumerate(each.asked.attribute.templates):
-        columns = (found.template_distances, found.template_null, found.template_p)
-        distances, nulls, p = (column[at, first, second].tolist() for column in columns)
-        n = (texts[at, first] + texts[at, second]).tolist()
-        rows += [
-            Finding(
-                labels={**about, "template": template, "value": one, "other": other, "by_chance": round(null, 4)},
-                estimate=distance,
-                p=math.nan if each.gate else share,
-                n=count,
-            )
-            for (one, other), distance, null, share, count in zip(pairs, distances, nulls, p, n, strict=True)
-        ]
-    return with_q(sorted(rows, key=lambda row: 1.0 if math.isnan(row.estimate) else -row.estimate))
+    distances, nulls, p = (
+        column[:, first, second].ravel()
+        for column in (found.template_distances, found.template_null, found.template_p)
+    )
+    p = np.full_like(p, math.nan) if each.gate else p
+    columns = (distances, nulls, p, benjamini_hochberg(p), (texts[:, first] + texts[:, second]).ravel())
+    order = np.argsort(-distances, kind="stable")  # NaN goes last
+    numbers = zip(*(column[order].tolist() for column in columns), strict=True)
+    pairs, about = list(combinations(values, 2)), each.labels
+    about_templates = [{**about, "template": template} for template in each.asked.attribute.templates]
+    rows = []  # there are tens of thousands: each is made once
+    for place, (distance, null, share, q, n) in zip(order.tolist(), numbers, strict=True):
+        template, pair = divmod(place, len(pairs))
+        one, other = pairs[pair]
+        labels = {**about_templates[template], "value": one, "other": other, "by_chance": round(null, 4)}
+        rows.append(Finding(labels=labels, estimate=distance, p=share, q=q, n=n))
+    return rows
 
 
 def subgroup_difference_rows(each: AttributeMeasures) -> list[Finding]:
