@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -148,7 +149,7 @@ def _beyond(distance: float, null: float) -> float:
     return float(np.sqrt(max(1 - (null / distance) ** 2, 0.0))) if distance > 0 and null >= 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Resampled:
     """A template whose values have samples, by the ranks of its scores: short whole numbers sort faster."""
 
@@ -188,12 +189,7 @@ class _Resampled:
         if self.scores[0] < self.scores[-1] and bool(np.isin(self.scores, self.scores[[0, -1]]).all()):
             parts = [self._of_two_scores(self._drawn_of_two(kept, rng=rng, draws=draws))]
         else:
-            grid, n = quantile_grid(self.sizes), len(self.scores)
-            below = np.arange(n + 1) / n
-            # Σ_k (x_(k+1) − x_(k)) r_k is Σ_k x_(k) (r_(k−1) − r_k)
-            weights = -np.diff(np.sqrt(below * (1 - below) * n / (n - 1)))
-            many = self._drawn(kept, rng=rng, draws=draws)
-            parts = [self._measured(some, grid, weights) for some in many]
+            parts = [self._measured(many) for many in self._drawn(kept, rng=rng, draws=draws)]
         distances, nulls = (np.concatenate(part) for part in zip(*parts, strict=True))
         return np.stack([distances / self.pairs, self._scale * nulls])
 
@@ -227,9 +223,20 @@ class _Resampled:
                 many[:, missing] = everything
             yield many
 
-    def _measured(self, many: Ranks, grid: QuantileGrid, weights: Floats) -> tuple[Floats, Floats]:
+    @cached_property
+    def _grid(self) -> QuantileGrid:
+        return quantile_grid(self.sizes)
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """What each of the sorted scores counts: Σ_k (x_(k+1) − x_(k)) r_k is Σ_k x_(k) (r_(k−1) − r_k)."""
+        n = len(self.scores)
+        below = np.arange(n + 1) / n
+        return -np.diff(np.sqrt(below * (1 - below) * n / (n - 1)))
+
+    def _measured(self, many: Ranks) -> tuple[Floats, Floats]:
         """Σ W1 over the pairs that count, and Σ gap √(p (1 − p) N/(N − 1)): (draws,) each."""
-        ordered = np.sort(many, axis=2)
+        grid, ordered = self._grid, np.sort(many, axis=2)
         if (self.sizes < many.shape[2]).any():  # else each step is a sample
             ordered = np.take_along_axis(ordered, grid.places[None], axis=2)
         steps = np.ascontiguousarray(ordered.transpose(0, 2, 1))
@@ -237,7 +244,7 @@ class _Resampled:
         for members in self._within:
             distances -= self._over_pairs(steps[:, :, members], grid.widths)
         together = np.sort(many.reshape(len(many), -1), axis=1)[:, : len(self.scores)]
-        return distances, np.einsum("ds,s->d", np.take(self.scores, together), weights)
+        return distances, np.einsum("ds,s->d", np.take(self.scores, together), self._weights)
 
     def _over_pairs(self, steps: Ranks, widths: Floats) -> Floats:
         """Σ W1 over all pairs: (draws, steps, values) -> (draws,).
