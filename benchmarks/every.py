@@ -22,6 +22,7 @@ COMMANDS = {
     "start": "start.py",
     "fairness": "fairness.py",
     "findings": "findings.py counterfactual",
+    "findings-lean": "findings.py counterfactual --lean 0.1",
     "opinion-words": "opinion_words.py",
     "records": "records.py --parts 0",
     "fill-short": "fill.py short --prompts 160",

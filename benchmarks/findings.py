@@ -1,10 +1,11 @@
 """How long conclusions take: the findings of many drawn answers, on this machine.
 
-    python benchmarks/findings.py counterfactual|sentiment_words [--models 10] [--samples 79] [--profile]
+    python benchmarks/findings.py counterfactual|sentiment_words [--models 10] [--samples 79] [--lean 0.1] [--profile]
 
 Answers are drawn, not generated, and kept in memory: what is timed is `Probe.findings` alone. `counterfactual`
-has ten models with 58,000 texts each; `sentiment_words` one model with a million prompts. There is no usual tool
-that concludes the same; `benchmarks/fairness.py` sets its largest part against scipy.
+has ten models with 58,000 texts each; `sentiment_words` one model with a million prompts. Without `--lean` no two
+values differ; with it scores depend on the value, which takes longer, because what differs is shuffled to the end.
+There is no usual tool that concludes the same; `benchmarks/fairness.py` sets its largest part against scipy.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def model(name: str, *capabilities: str, family: str = "drawn") -> ModelInfo:
     )  # fmt: skip
 
 
-def draw_records(probe: Probe, plan: Plan, records: DrawnRecords, seed: int) -> None:
-    """Ask every stage and draw its answers."""
+def draw_records(probe: Probe, plan: Plan, records: DrawnRecords, seed: int, *, lean: float = 0.0) -> None:
+    """Ask every stage and draw its answers; `lean` is how far the scores of two prefixes lie apart, about."""
     rng = np.random.default_rng(seed)
     for stage in probe.stages(plan):
         items = list(items_of(probe.questions(stage, plan, records)))
@@ -67,14 +68,14 @@ def draw_records(probe: Probe, plan: Plan, records: DrawnRecords, seed: int) -> 
             columns[f"ask_{field.name}"] = pl.Series(
                 [_plain(getattr(item.request, field.name)) for item in items], strict=False
             )
-        records.tables[plan.model.name, stage.name] = pl.DataFrame(columns | _answers(items, rng))
+        records.tables[plan.model.name, stage.name] = pl.DataFrame(columns | _answers(items, rng, lean))
 
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _answers(items: Sequence[Item], rng: np.random.Generator) -> dict[str, pl.Series]:
+def _answers(items: Sequence[Item], rng: np.random.Generator, lean: float) -> dict[str, pl.Series]:
     """Draw what the records of one kind of request have."""
     kind, n = type(items[0].request).__name__, len(items)
     if kind in ("Fill", "NextWord"):
@@ -93,6 +94,10 @@ def _answers(items: Sequence[Item], rng: np.random.Generator) -> dict[str, pl.Se
         return {"got_texts": pl.Series(texts), "got_endings": pl.Series(reasons)}
     if kind == "Classify":
         positive = rng.beta(1.5, 1.5, size=n)
+        if lean and "prefix" in items[0].tags:
+            prefixes = np.array([item.tags["prefix"] for item in items])
+            shifts = rng.normal(0, lean, size=prefixes.max() + 1)
+            positive = np.clip(positive + shifts[prefixes], 0, 1)
         return {
             "got_negative": pl.Series(1 - positive),
             "got_neutral": pl.Series(np.zeros(n)),
@@ -133,6 +138,10 @@ def sentiment_words(models: int, reviews: int) -> tuple[Probe, list[Plan], int]:
     return probe, [Plan(options=options, seed=0, model=model(f"model-{n}", "fill")) for n in range(models)], 0
 
 
+def _leaning(lean: float) -> str:
+    return f", scores differ by {lean:g} between values" if lean else ""
+
+
 SECONDS = {"counterfactual": 20.0}  # on two cores, at the sizes above
 
 
@@ -142,6 +151,7 @@ def main() -> None:
     parser.add_argument("audit", choices=("counterfactual", "sentiment_words"))
     parser.add_argument("--models", type=int, default=0)
     parser.add_argument("--samples", type=int, default=0, help="samples of a prefix, or reviews of a class")
+    parser.add_argument("--lean", type=float, default=0.0, help="how far scores depend on the value")
     parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
     make, models, samples = {
@@ -151,7 +161,7 @@ def main() -> None:
     probe, plans, _ = make(given.models or models, given.samples or samples)
     records = DrawnRecords()
     for seed, plan in enumerate(plans):
-        draw_records(probe, plan, records, seed)
+        draw_records(probe, plan, records, seed, lean=given.lean)
     rows = sum(len(table) for table in records.tables.values())
     profiler = cProfile.Profile()
     start, busy = time.perf_counter(), time.process_time()
@@ -164,7 +174,7 @@ def main() -> None:
     found = sum(len(table.rows) for table in findings.tables)
     aim = SECONDS.get(given.audit) if not (given.models or given.samples) else None
     row = Row(
-        work=f"findings of {given.audit}: {len(plans)} models, {rows:,} records",
+        work=f"findings of {given.audit}: {len(plans)} models, {rows:,} records{_leaning(given.lean)}",
         unit="s",
         ours=seconds,
         targets={f"≤ {aim:g} s on two cores": seconds <= aim} if aim else {},

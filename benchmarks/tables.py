@@ -19,7 +19,7 @@ BEGIN, END = "<!-- {}: written by benchmarks/tables.py -->", "<!-- end of {} -->
 PARTS = {
     "cpu": (
         "fill-short", "fill-reviews", "fill-reviews-256", "rescoring", "sampling", "fairness", "findings",
-        "counterfactual", "opinion-words", "start", "records", "endpoint",
+        "findings-lean", "counterfactual", "opinion-words", "start", "records", "endpoint",
     ),
     "gpu": (
         "fill-short-h200", "fill-reviews-h200", "fill-reviews-256-h200", "sampling-gpt2-h200",
