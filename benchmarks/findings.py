@@ -1,6 +1,6 @@
 """How long conclusions take: the findings of many drawn answers, on this machine.
 
-    python benchmarks/findings.py counterfactual|sentiment_words [--models 10] [--samples 79] [--lean 0.1] [--profile]
+    python benchmarks/findings.py counterfactual|sentiment_words [--models 10] [--samples 79] [--lean 0.1]
 
 Answers are drawn, not generated, and kept in memory: what is timed is `Probe.findings` alone. `counterfactual`
 has ten models with 58,000 texts each; `sentiment_words` one model with a million prompts. Without `--lean` no two
