@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,6 @@ from clinometer.metrics.value_means import Moments, moments_from_sums
 
 _BATCH = 600_000  # scores that are measured at a time: threads with short work would wait for each other
 Statistic = Callable[[Moments], Floats]
-Item = TypeVar("Item")
-_TIE = 1e-10  # relative: two sums of the same numbers in another order count as equal
 _ROUNDING = 1e-15  # of the range of the scores
 
 
