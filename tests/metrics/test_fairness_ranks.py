@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -115,7 +116,8 @@ def test_the_distance_of_large_groups_keeps_its_digits():
 
 
 @pytest.mark.parametrize(
-    ("rows", "inner", "columns"), [(1, 1, 1), (48, 157, 64), (100, 700, 70), (5, 321, 129), (3, 0, 2)]
+    ("rows", "inner", "columns"),
+    [(1, 1, 1), (48, 157, 64), (100, 700, 70), (5, 321, 129), (3, 0, 2), (11, 1500, 64), (800, 700, 2)],
 )
 def test_a_product_in_tiles_is_the_product(rows, inner, columns):
     rng = np.random.default_rng(3)
@@ -123,6 +125,21 @@ def test_a_product_in_tiles_is_the_product(rows, inner, columns):
     found = product(first.astype(np.float32), second.astype(np.float32))
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, first @ second)  # whole numbers below 2²⁴ are exact
+
+
+def test_a_product_of_few_rows_takes_no_more_memory_than_its_factors():
+    first, second = np.ones((8, 29_000)), np.ones((29_000, 2))
+    tracemalloc.start()
+    product(first, second)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < first.nbytes + second.nbytes
+
+
+def test_a_column_of_a_product_does_not_depend_on_the_others():
+    rng = np.random.default_rng(4)
+    first, second = rng.random((30, 2000)), rng.random((2000, 20))
+    np.testing.assert_array_equal(product(first, second[:, :4]), product(first, second)[:, :4])
 
 
 @pytest.mark.parametrize(("rows", "inner", "columns"), [(12, 199, 19_900), (25, 119, 406), (640, 119, 406)])

@@ -177,7 +177,9 @@ def _worst_and_above(
     are measured for which this does not settle it.
     """
     # the score of each value at each step: (shuffles, values, steps)
-    steps = [scores[of[:, t.at]] for scores, of, t in zip(ordered, places, templates, strict=True)]
+    steps = [
+        np.take(scores, of[:, t.at], mode="clip") for scores, of, t in zip(ordered, places, templates, strict=True)
+    ]
     means = [each @ t.widths for each, t in zip(steps, templates, strict=True)]
     least = np.minimum(np.max([each.max(axis=1) - each.min(axis=1) for each in means], axis=0), epsilon)
     worst, above = np.zeros(len(least)), np.zeros(len(least), dtype=np.int64)

@@ -83,7 +83,8 @@ class PooledDistances:
     def _distances(self, ranks: Ranks) -> Floats:
         """The distances of groups of equal size: (…, size), ascending -> (…)."""
         table = self._stretches[ranks.shape[-1]]
-        distances = np.take(self._ordered, ranks)
+        # none lies beyond the end, and to check that would take longer than all the rest
+        distances = np.take(self._ordered, ranks, mode="clip")
         distances -= table.means
         np.abs(distances, out=distances)
         inside = np.flatnonzero((ranks - table.first) < table.width)  # unsigned: a rank below the first is huge
@@ -125,7 +126,7 @@ class _Stretches:
     def own(self, ranks: Ranks) -> Floats:
         """Return the mean distance of some scores, each from the stretch in which it begins."""
         if len(ranks) * _FEW > len(self.ordered):  # of all scores at once, for what comes later
-            return np.take(self._own_of_all, ranks)
+            return np.take(self._own_of_all, ranks, mode="clip")
         return self._own(ranks.astype(np.int64))
 
     @cached_property

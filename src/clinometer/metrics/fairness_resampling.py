@@ -244,14 +244,14 @@ class _Resampled:
         for members in self._within:
             distances -= self._over_pairs(steps[:, :, members], grid.widths)
         together = np.sort(many.reshape(len(many), -1), axis=1)[:, : len(self.scores)]
-        return distances, np.einsum("ds,s->d", np.take(self.scores, together), self._weights)
+        return distances, np.einsum("ds,s->d", np.take(self.scores, together, mode="clip"), self._weights)
 
     def _over_pairs(self, steps: Ranks, widths: Floats) -> Floats:
         """Σ W1 over all pairs: (draws, steps, values) -> (draws,).
 
         Σ |x_i − x_j| is Σ (2k − V + 1) x_(k) of the sorted values, which saves the pairs.
         """
-        values = np.take(self.scores, np.sort(steps, axis=2)).reshape(len(steps), -1)
+        values = np.take(self.scores, np.sort(steps, axis=2), mode="clip").reshape(len(steps), -1)
         total: Floats = np.einsum("ds,s->d", values, np.outer(widths, _ranked(steps.shape[2])).ravel())
         return total
 

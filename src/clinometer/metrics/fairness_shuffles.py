@@ -20,7 +20,7 @@ from clinometer.metrics.fairness_tables import Moved, ScoreTable
 from clinometer.metrics.means import Floats, Integers, present_mean
 from clinometer.metrics.value_means import Moments, moments_from_sums
 
-_BATCH = 600_000  # scores that are measured at a time: threads with short work would wait for each other
+_BATCH = 500_000  # scores that are measured at a time: threads with short work would wait for each other
 Statistic = Callable[[Moments], Floats]
 _ROUNDING = 1e-15  # of the range of the scores
 
@@ -303,11 +303,11 @@ class _PooledRanks:
         rows, sizes = len(places), self._pool.sizes[groups]
         order = np.concatenate([self._of_group[group] for group in groups[: 1 if self._two else None]])
         if 2 * len(order) > len(self._pool.ranks) // self._together:  # short numbers are put in order faster
-            every = np.take(self._pool.ranks, places)
+            every = np.take(self._pool.ranks, places, mode="clip")
             ranks = every.reshape(rows, -1, self._together)[:, order].reshape(rows, -1)
         else:
             mine = places.reshape(rows, -1, self._together)[:, order].reshape(rows, -1)
-            ranks = np.take(self._pool.ranks, mine)
+            ranks = np.take(self._pool.ranks, mine, mode="clip")
         if self._two:
             ranks.sort(axis=1)
             return self._pool.of_two(ranks)[:, groups]

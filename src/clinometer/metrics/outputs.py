@@ -106,7 +106,7 @@ def _dealt(vectors: Floats, sizes: Integers, *, rng: np.random.Generator, draws:
         batch = max(1, _BATCH // (len(alike) * len(one)))
         for done in range(0, 1 + draws, batch):
             mine = order[done : done + batch, firsts[alike, None] + np.arange(size)]
-            both = np.take(cosines, mine[..., one] * texts + mine[..., other])
+            both = np.take(cosines, mine[..., one] * texts + mine[..., other], mode="clip")
             sums[done : done + batch, alike] = 2 * both.sum(axis=2)
     within = (sums / (sizes * (sizes - 1))).mean(axis=1)
     # With a weight of 1/n for each text about a value with n, all pairs of texts are the pairs of two values and

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ALONE = 500_000  # multiplications that OpenBLAS does without threads of its own
+_WIDE = 64  # columns of a tile, at most
 
 
 def product(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
@@ -19,13 +20,15 @@ def product(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     (rows, inner), columns = first.shape, second.shape[1]
     if not (rows and inner and columns):
         return np.zeros((rows, columns), dtype=np.result_type(first, second))
-    deep, wide = min(inner, 320), min(columns, 64)  # terms and columns of a tile …
-    high = _ALONE // (deep * wide) // 12 * 12  # … and rows, of which a processor takes twelve at a time
+    # Terms and columns of a tile. The terms, which are added up in their order, are as many for any columns: those
+    # of another model must not move the last bits of this one.
+    deep, wide = min(inner, max(320, _ALONE // (_WIDE * rows))), min(columns, _WIDE)
+    fit = _ALONE // (deep * wide)
+    high = rows if rows <= fit else fit // 12 * 12  # rows, of which a processor takes twelve at a time
     if high >= rows and deep == inner and wide == columns:
         small: NDArray[Any] = first @ second
         return small
-    left = np.zeros((-(-rows // high), 1, high, inner), dtype=first.dtype)
-    left.reshape(-1, inner)[:rows] = first
+    left = _in_stacks(first, high)[:, None]
     right = np.zeros((inner, -(-columns // wide), wide), dtype=second.dtype)
     right.reshape(inner, -1)[:, :columns] = second
     right = right.transpose(1, 0, 2)
@@ -35,3 +38,13 @@ def product(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     for start in range(deep, inner, deep):
         tiles += np.matmul(left[..., start : start + deep], right[:, start : start + deep])
     return out.reshape(len(left) * high, -1)[:rows, :columns]
+
+
+def _in_stacks(matrix: NDArray[Any], high: int) -> NDArray[Any]:
+    """Cut a matrix into stacks of so many rows; the last one is filled up with nothing."""
+    rows, columns = matrix.shape
+    if rows % high == 0:
+        return matrix.reshape(-1, high, columns)
+    out = np.zeros((-(-rows // high), high, columns), dtype=matrix.dtype)
+    out.reshape(-1, columns)[:rows] = matrix
+    return out
