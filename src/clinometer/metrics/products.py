@@ -20,9 +20,7 @@ def product(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     (rows, inner), columns = first.shape, second.shape[1]
     if not (rows and inner and columns):
         return np.zeros((rows, columns), dtype=np.result_type(first, second))
-    # Terms and columns of a tile. The terms, which are added up in their order, are as many for any columns: those
-    # of another model must not move the last bits of this one.
-    deep, wide = min(inner, max(320, _ALONE // (_WIDE * rows))), min(columns, _WIDE)
+    deep, wide = min(inner, max(320, _ALONE // (_WIDE * rows))), min(columns, _WIDE)  # terms and columns of a tile
     fit = _ALONE // (deep * wide)
     high = rows if rows <= fit else fit // 12 * 12  # rows, of which a processor takes twelve at a time
     if high >= rows and deep == inner and wide == columns:
