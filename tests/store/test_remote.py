@@ -158,7 +158,7 @@ def test_of_many_who_want_it_at_once_one_gets_it(bucket):
     got, together = [], threading.Barrier(4)
 
     def want():
-        one = Lease(Remote(bucket), moment=0.5)
+        one = Lease(Remote(bucket), moment=2.0)  # longer than a write takes, on a busy machine too
         together.wait()
         try:
             one.take()
