@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from clinometer.metrics import pair_null, pair_nulls
+from clinometer.metrics import fairness_chance, fairness_null, fairness_nulls, pair_null, pair_nulls
 from clinometer.metrics.fairness_chance import ENOUGH, Tally, against_chance, turns
 
 
@@ -129,3 +129,73 @@ def test_p_of_a_pair_is_exact_beside_pairs_that_differ():
     for alpha in (0.02, 0.05, 0.1, 0.3):
         assert np.mean(np.array(p) <= alpha) <= alpha + 3.5 * math.sqrt(3 * alpha * (1 - alpha) / 360)
     assert np.mean(np.array(p) <= 0.5) > 0.35
+
+
+def test_what_is_left_out_of_a_turn_moves_nothing_that_is_in_it(monkeypatch):
+    """Sets, templates and subgroups stop at different turns; what goes on has the p that all shuffles give."""
+    rng = np.random.default_rng(5)
+    scores = rng.uniform(size=(6, 3, 6, 12))
+    for at, lean in enumerate((0.25, 0.3, 0.35)):
+        scores[2 * at, at, at] += lean  # in one template alone
+        scores[2 * at + 1, :, 5 - at] += lean
+    groups = ["x", "x", "y", "y", "z", "z"]
+
+    def shuffled():
+        return fairness_nulls(list(scores), subgroups=groups, rng=np.random.default_rng(1), draws=600)
+
+    stopped = shuffled()
+    monkeypatch.setattr(fairness_chance, "ENOUGH", 10_000)
+    went_on = ended = 0
+    for found, full in zip(stopped, shuffled(), strict=True):
+        for name in ("individual", "group", "templates", "subgroups", "disparity"):
+            mine, every = getattr(found, name), getattr(full, name)
+            few = every.p < (1 + ENOUGH) / 601
+            np.testing.assert_allclose(mine.p[few], every.p[few], rtol=1e-12)
+            np.testing.assert_allclose(mine.null[few], every.null[few], rtol=1e-9)
+            went_on, ended = went_on + few.sum(), ended + (mine.p != every.p).sum()
+    assert went_on > 20
+    assert ended > 10
+
+
+def test_another_statistic_has_all_shuffles():
+    scores = (
+        np.array([[[0, 3, 4, 7], [1, 2, 5, 6]]]) / 7
+    )  # as near as can be: all else ends after a quarter of them
+    (found,) = fairness_nulls(
+        [scores], also=lambda each: each.means[:, 0], rng=np.random.default_rng(1), draws=400
+    )
+    assert found.also.shape == (401, 2)
+    assert len(np.unique(found.also[:, 0].round(9))) == 17  # four of 0 to 7 sum to 6, 7, … or 22
+
+
+def test_the_same_sum_in_another_order_is_as_large():
+    tally = Tally(np.array([0.1 + 0.2]))  # the last bit is one more than that of 0.3
+    tally.add(np.array([[0.3], [0.29]]))
+    assert tally.against_chance().p[0] == pytest.approx(2 / 3)
+
+
+def test_a_pair_that_is_a_little_nearer_is_not_as_far():
+    # one of 0, 1 and 2.01 against the other two: 1.505, 1.005 and 1.51 apart
+    found = pair_null([[[2.01, np.nan], [0.0, 1.0]]], rng=np.random.default_rng(1), draws=2000)
+    assert found.pairs.estimate[0, 1] == pytest.approx(1.51)
+    assert found.pairs.p[0, 1] == pytest.approx(1 / 3, abs=0.1)
+    assert found.template_p[0, 0, 1] == pytest.approx(1 / 3, abs=0.1)
+
+
+def test_values_with_the_same_scores_are_not_apart():
+    # what counts of 0.1 and of 0.7 sums to nothing, up to rounding, which must not decide
+    scores = np.tile([0.1, 0.1, 0.1, 0.7, 0.7, 0.7, 0.7], (2, 3, 1))
+    found = fairness_null(scores, rng=np.random.default_rng(1), draws=200)
+    np.testing.assert_array_equal(found.templates.estimate, 0.0)
+    np.testing.assert_array_equal(found.templates.p, 1.0)
+    assert found.individual.estimate == 0
+    assert found.individual.p == 1
+
+
+def test_a_template_of_one_value_tells_nothing():
+    scores = np.random.default_rng(2).uniform(size=(2, 3, 5))
+    scores[1, 1:] = np.nan
+    found = fairness_null(scores, rng=np.random.default_rng(1), draws=50)
+    assert np.isnan([found.templates.estimate[1], found.templates.p[1], found.templates.null[1]]).all()
+    alone = fairness_null(scores[:1], rng=np.random.default_rng(1), draws=50)
+    assert found.individual.estimate == pytest.approx(float(alone.individual.estimate))
