@@ -158,9 +158,7 @@ def test_what_is_left_out_of_a_turn_moves_nothing_that_is_in_it(monkeypatch):
 
 
 def test_another_statistic_has_all_shuffles():
-    scores = (
-        np.array([[[0, 3, 4, 7], [1, 2, 5, 6]]]) / 7
-    )  # as near as can be: all else ends after a quarter of them
+    scores = np.array([[[0, 3, 4, 7], [1, 2, 5, 6]]]) / 7  # all else ends after a quarter of them
     (found,) = fairness_nulls(
         [scores], also=lambda each: each.means[:, 0], rng=np.random.default_rng(1), draws=400
     )
