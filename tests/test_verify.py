@@ -32,13 +32,15 @@ def run(finished, tmp_path):
     return clinometer.open_run(shutil.copytree(finished, tmp_path / "run"))
 
 
-def change(monkeypatch, edit):
+def change(monkeypatch, edit, said=lambda headline: headline):
     """Let the audit conclude otherwise: `edit` takes and returns a table."""
     real = type(PROBE).findings
 
     def findings(self, plans, records):
         found = real(self, plans, records)
-        return dataclasses.replace(found, tables=tuple(map(edit, found.tables)))
+        return dataclasses.replace(
+            found, tables=tuple(map(edit, found.tables)), headlines=tuple(map(said, found.headlines))
+        )
 
     monkeypatch.setattr(type(PROBE), "findings", findings)
 
@@ -50,6 +52,10 @@ def reworded(table):
 def shifted(table):
     rows = tuple(dataclasses.replace(row, estimate=row.estimate + 1) for row in table.rows)
     return dataclasses.replace(table, rows=rows)
+
+
+def by_a_newer_estimator(table):
+    return dataclasses.replace(shifted(table), version=table.version + 1)
 
 
 def by_another_release(run):
@@ -92,13 +98,20 @@ def test_wrong_numbers_are_damage_whoever_wrote_them(run, monkeypatch, other):
 
 
 def test_an_older_estimator_is_told_apart_from_damage(run, monkeypatch):
-    change(monkeypatch, lambda table: dataclasses.replace(shifted(table), version=table.version + 1))
+    change(monkeypatch, by_a_newer_estimator)
     found = clinometer.verify(run.path)
     assert found.problems == ()
     assert len(found.notes) == len(run["counterexamples"])
     assert (
         "made by an older estimator, not compared: table 'gendered_mass' was made by version 1" in found.notes[0]
     )
+
+
+def test_the_words_of_an_older_estimator_are_not_compared(run, monkeypatch):
+    change(monkeypatch, by_a_newer_estimator, said=lambda headline: headline + " In other words.")
+    found = clinometer.verify(run.path)
+    assert found.problems == ()
+    assert "its words rest on numbers of an older estimator; they were not compared" in found.notes[-1]
 
 
 def test_a_run_of_format_1_is_verified(tmp_path, monkeypatch):

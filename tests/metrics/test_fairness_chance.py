@@ -9,6 +9,7 @@ import pytest
 
 from clinometer.metrics import fairness_chance, fairness_null, fairness_nulls, pair_null, pair_nulls
 from clinometer.metrics.fairness_chance import ENOUGH, Tally, against_chance, turns
+from clinometer.metrics.fairness_epsilon import worst_by_chance
 
 
 def tallied(observed, shuffled):
@@ -178,6 +179,19 @@ def test_a_pair_that_is_a_little_nearer_is_not_as_far():
     assert found.pairs.estimate[0, 1] == pytest.approx(1.51)
     assert found.pairs.p[0, 1] == pytest.approx(1 / 3, abs=0.1)
     assert found.template_p[0, 0, 1] == pytest.approx(1 / 3, abs=0.1)
+
+
+@pytest.mark.parametrize("score", [0.1, 0.3, 0.55, 0.7, 0.83])
+def test_pairs_that_are_as_far_in_single_precision_are_as_far(score):
+    # of the five that are not 0, which of six has four or more: 2 (15·6 + 6)/792
+    found = pair_null([[[score] * 4 + [0.0] * 2, [score] + [0.0] * 5]], rng=np.random.default_rng(1), draws=2000)
+    assert found.pairs.p[0, 1] == pytest.approx(2 * (15 * 6 + 6) / 792, abs=0.08)
+    assert found.template_p[0, 0, 1] == found.pairs.p[0, 1]
+
+
+def test_a_distance_of_exactly_epsilon_is_not_below_it():
+    (found,) = worst_by_chance([[[[0.2], [0.3]]]], epsilon=0.1, rng=np.random.default_rng(1), draws=9)
+    np.testing.assert_array_equal(found.share, 1.0)
 
 
 def test_values_with_the_same_scores_are_not_apart():

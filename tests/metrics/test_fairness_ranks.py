@@ -117,7 +117,7 @@ def test_the_distance_of_large_groups_keeps_its_digits():
 
 @pytest.mark.parametrize(
     ("rows", "inner", "columns"),
-    [(1, 1, 1), (48, 157, 64), (100, 700, 70), (5, 321, 129), (3, 0, 2), (11, 1500, 64), (800, 700, 2)],
+    [(1, 1, 1), (48, 157, 64), (100, 700, 70), (100, 321, 129), (3, 0, 2), (11, 1500, 64), (800, 700, 2)],
 )
 def test_a_product_in_tiles_is_the_product(rows, inner, columns):
     rng = np.random.default_rng(3)

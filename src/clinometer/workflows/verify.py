@@ -216,7 +216,9 @@ def _compared(run: RunFolder, concluded: Sequence[Findings]) -> tuple[list[str],
             for each in compared.numbers
         ]
         notes += [f"{found.probe}: made by an older estimator, not compared: {each}" for each in compared.versions]
-        if compared.wording and before.release == found.release:
+        if compared.wording and compared.versions:
+            notes.append(f"{found.probe}: its words rest on numbers of an older estimator; they were not compared")
+        elif compared.wording and before.release == found.release:
             problems.append(
                 f"{found.probe}: {', '.join(compared.wording)}: not as release {found.release} words it, though "
                 "it is named as the one that did"
