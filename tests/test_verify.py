@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 import clinometer
+from clinometer.cli.runs import verify
 from clinometer.models.fake import FakeModel
 from clinometer.probes.counterexamples import PROBE
 from clinometer.types import WordAnswer
@@ -97,14 +98,17 @@ def test_wrong_numbers_are_damage_whoever_wrote_them(run, monkeypatch, other):
     )
 
 
-def test_an_older_estimator_is_told_apart_from_damage(run, monkeypatch):
+def test_an_older_estimator_is_told_apart_from_damage(run, monkeypatch, capsys):
     change(monkeypatch, by_a_newer_estimator)
     found = clinometer.verify(run.path)
     assert found.problems == ()
+    assert found.older == ("counterexamples",)
     assert len(found.notes) == len(run["counterexamples"])
     assert (
         "made by an older estimator, not compared: table 'gendered_mass' was made by version 1" in found.notes[0]
     )
+    verify(run.path)
+    assert "recomputed and equal, apart from tables of an older estimator\n" in capsys.readouterr().out
 
 
 def test_the_words_of_an_older_estimator_are_not_compared(run, monkeypatch):

@@ -106,7 +106,8 @@ def verify(run: arguments.RunOrBundle) -> None:
     if result.problems:
         raise typer.Exit(1)
     audits = f"{result.findings} audit{'s' if result.findings > 1 else ''}"
-    show(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal")
+    apart = ", apart from tables of an older estimator" if result.older else ""
+    show(f"{run}: {result.records:,} records intact, findings of {audits} recomputed and equal{apart}")
     if result.digest:
         show(f"digest  {result.digest}")
 

@@ -42,6 +42,7 @@ class Verification:
     findings: int
     notes: tuple[str, ...] = ()
     digest: str = ""  # of the whole run, the page apart; "": the run is not complete, or of format 1 or 2
+    older: tuple[str, ...] = ()  # audits with tables of an older estimator, which were not compared
 
 
 def run_verify(request: VerifyRequest) -> Verification:
@@ -93,7 +94,7 @@ def _verified(request: VerifyRequest) -> Verification:
             concluded.append(conclude(probe, plans[name], run))
     problems += _unasked(run, stages_of(probes, plans), probes, older)
     records = sum(len(run.done(key)) for key in run.stages())
-    wrong, untold = _compared(run, concluded)
+    wrong, untold, by_older = _compared(run, concluded)
     problems += wrong
     notes += untold
     if not problems and run.format > 2 and not run.digest:
@@ -108,6 +109,7 @@ def _verified(request: VerifyRequest) -> Verification:
         findings=len(concluded),
         notes=tuple(notes),
         digest="" if problems else run.digest,
+        older=by_older,
     )
 
 
@@ -198,13 +200,13 @@ def _described(checked: Checked) -> Iterator[str]:
         yield f"{checked.extra:,} more answers than the {checked.asked:,} questions asked"
 
 
-def _compared(run: RunFolder, concluded: Sequence[Findings]) -> tuple[list[str], list[str]]:
-    """Return what is wrong with the stored findings, and what could not be compared."""
+def _compared(run: RunFolder, concluded: Sequence[Findings]) -> tuple[list[str], list[str], tuple[str, ...]]:
+    """Return what is wrong with stored findings, what could not be compared, and which audits that concerns."""
     try:
         stored = {found.probe: found for found in run.read_findings()}
     except StoreError as error:
-        return [str(error)], []
-    problems, notes = [], []
+        return [str(error)], [], ()
+    problems, notes, older = [], [], []
     for found in concluded:
         if found.probe not in stored:
             problems.append(f"{found.probe}: findings are missing; run `clinometer resume {run.path}`")
@@ -216,6 +218,7 @@ def _compared(run: RunFolder, concluded: Sequence[Findings]) -> tuple[list[str],
             for each in compared.numbers
         ]
         notes += [f"{found.probe}: made by an older estimator, not compared: {each}" for each in compared.versions]
+        older += [found.probe] if compared.versions else []
         if compared.wording and compared.versions:
             notes.append(f"{found.probe}: its words rest on numbers of an older estimator; they were not compared")
         elif compared.wording and before.release == found.release:
@@ -228,7 +231,7 @@ def _compared(run: RunFolder, concluded: Sequence[Findings]) -> tuple[list[str],
             notes.append(f"{found.probe}: worded by {by}; its numbers were compared, its words were not")
         if before.release == found.release:
             problems += changed_csvs(run.path / "findings" / found.probe, before)
-    return problems, notes
+    return problems, notes, tuple(older)
 
 
 def _compare_page(run: RunFolder, probes: Mapping[str, Probe]) -> tuple[list[str], list[str]]:
