@@ -586,3 +586,15 @@ def test_intervals_drawn_anew_cover(kind, gap, where):
         found.append((each.low, each.excess, each.high))
     low, excess, high = np.array(found).T
     assert ((low <= excess.mean()) & (excess.mean() <= high)).sum() >= 106
+
+
+def test_of_single_texts_no_interval_is_told_wherever_they_stand():
+    scores = np.full((3, 3, 4), np.nan)
+    scores[:, :, 0] = np.random.default_rng(0).uniform(size=(3, 3))
+    found = individual_intervals(scores, rng=np.random.default_rng(1))
+    assert np.isnan([each.low for each in (found.whole, *found.templates)]).all()
+    assert found.whole.estimate == pytest.approx(float(individual_fairness(scores)))
+    scores[0] = np.random.default_rng(2).uniform(size=(3, 4))  # the others have nothing to vary by
+    found = individual_intervals(scores, rng=np.random.default_rng(1))
+    assert np.isnan([each.low for each in found.templates]).tolist() == [False, True, True]
+    assert found.whole.low < found.whole.high

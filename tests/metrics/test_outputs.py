@@ -71,3 +71,18 @@ def test_few_texts_that_differ_are_found_beside_many():
     found = output_difference(vectors, rng=rng, draws=199)
     assert found.p == 1 / 200
     assert found.difference > 0.1
+
+
+def test_ties_are_ties_in_single_precision():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(1, 2, 3, 8))
+    vectors /= np.linalg.norm(vectors, axis=3, keepdims=True)
+    single = output_difference(vectors.astype(np.float32), rng=np.random.default_rng(1), draws=400)
+    double = output_difference(vectors, rng=np.random.default_rng(1), draws=400)
+    assert single.p == pytest.approx(double.p)  # of 20 ways to deal them two are alike
+
+
+def test_texts_without_a_vector_are_not_compared():
+    found = output_difference(np.zeros((1, 2, 3, 0)), rng=np.random.default_rng(0))
+    assert found.texts == 0
+    assert np.isnan(found.difference)

@@ -134,3 +134,7 @@ def test_an_interval_without_0_beside_nothing_found_is_explained(low, q, told):
     assert ("q over all tests = 0.107" in certainty(row)) == told
     below = verdict(dataclasses.replace(row, estimate=-0.2, low=-0.3, high=-low))
     assert below.sentence.endswith(", once all tests are counted.") == told
+    # one-sided, so that no correction is the reason
+    alone = verdict(dataclasses.replace(row, estimate=-0.2, low=-0.3, high=-low, p=0.98, q=0.98))
+    assert alone.sentence.endswith(", though the interval leaves out 0.") == (low > 0)
+    assert "once all tests" not in alone.sentence

@@ -7,7 +7,8 @@ observed has no part in the next one (Besag & Clifford, Sequential Monte Carlo p
 p = (1 + as large)/(1 + shuffles) stays exact. For any α let j be the first turn after which `ENOUGH` shuffles as
 large would give p ≤ α. What stopped before it has p > α. So what ends with p ≤ α took part in turn j, and had
 p ≤ α after it: either it stopped there, or it had fewer than `ENOUGH`. And j depends on α alone: where nothing is
-different, p ≤ α after it in at most a share α of the cases.
+different, p ≤ α after it in at most a share α of the cases. This holds for what stops by its own count; pairs that
+`settle` ends look at others, too (see `pair_null`).
 """
 
 from __future__ import annotations

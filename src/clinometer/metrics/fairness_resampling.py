@@ -104,11 +104,8 @@ def individual_intervals(
     templates = [_Resampled.of(each, of_value) for each in array]
     rows = pair_rows(array)  # (templates, 2, pairs)
     kept = _kept(array, rows, groups)
-    drawn = array.shape[2] > 1  # of one sample each nothing can be drawn
-    found = [
-        each.draw(share, rng=rng, draws=draws) if drawn else np.full((2, draws), np.nan)
-        for each, share in zip(templates, kept, strict=True)
-    ]
+    found = np.array([each.draw(share, rng=rng, draws=draws) for each, share in zip(templates, kept, strict=True)])
+    told = ((~np.isnan(array)).sum(axis=2) > 1).any(axis=1)  # what single samples vary by cannot be seen
     quantile = float(stats.t.ppf((1 + level) / 2, _FREEDOM))
 
     counted = rows[:, :, counted_pairs(groups, across=across)]
@@ -129,10 +126,11 @@ def individual_intervals(
         )
 
     weights = np.array([each.pairs for each in templates], dtype=np.float64)
-    whole = np.average(found, axis=0, weights=weights) if weights.any() else np.full((2, draws), np.nan)
+    unknown = np.full((2, draws), np.nan)
+    whole = np.average(found, axis=0, weights=weights) if weights[told].any() else unknown
     return IndividualIntervals(
         whole=interval(counted, whole),
-        templates=tuple(interval(counted[[at]], each) for at, each in enumerate(found)),
+        templates=tuple(interval(counted[[at]], each if told[at] else unknown) for at, each in enumerate(found)),
     )
 
 

@@ -12,6 +12,7 @@ from clinometer.metrics.means import Floats, Integers
 from clinometer.metrics.products import product
 
 _BATCH = 250_000  # cosines that are looked up at a time: what a processor's cache holds
+_TIE = 1e-12  # of differences of cosines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def output_difference(
     differences = found[:, 0] - found[:, 1]
     shuffled = differences.mean(axis=0)
     difference = float(shuffled[0])
-    as_large = int((shuffled[1:] >= difference - 1e-12).sum())
+    as_large = int((shuffled[1:] >= difference - _TIE).sum())
     reach = float("nan")
     if len(templates) > 2:
         error = differences[:, 0].std(ddof=1) / np.sqrt(len(templates))
@@ -82,7 +83,7 @@ def output_difference(
 def _templates(vectors: Floats) -> Iterator[tuple[Floats, Integers]]:
     """The vectors of a template, value after value, and how many each value has: those with two texts or more."""
     for template in vectors:
-        present = ~np.isnan(template[:, :, 0])
+        present = ~np.isnan(template).all(axis=2)  # of no dimensions, where no text has a vector: none
         sizes = present.sum(axis=1)
         used = np.flatnonzero(sizes > 1)
         if len(used) > 1:
@@ -95,6 +96,7 @@ def _dealt(vectors: Floats, sizes: Integers, *, rng: np.random.Generator, draws:
     Each value, or pair, counts alike. First the texts as given, then dealt anew to the values.
     """
     values, texts = len(sizes), len(vectors)
+    vectors = vectors.astype(np.float64, copy=False)  # single precision is coarser than a tie
     cosines = product(vectors, np.ascontiguousarray(vectors.T))
     order = np.tile(np.arange(texts), (1 + draws, 1))
     order[1:] = rng.permuted(order[1:], axis=1)

@@ -50,7 +50,7 @@ THIS, EVERYTHING = "this value", "everything"
 GRID = tuple(round(step / 20, 2) for step in range(21))  # of scores
 FURTHEST_PAIRS = 6  # of each attribute, whose words are shown
 WORDS = 10
-OUTPUT_DRAWS = 499  # shuffles of texts: each takes a product of matrices
+OUTPUT_DRAWS = 499  # shuffles of texts: each looks up all cosines within a value
 SHOWN_SAMPLES = 2  # texts of each value that are shown side by side
 LONGEST = 400  # characters of a text in the table; the records have all of it
 

@@ -9,7 +9,9 @@ from clinometer.probes.kit.numbers import LEVEL
 from clinometer.types import EVERY_MEASURE, ChangeState, ChangeVerdict, Finding, RowReference, State, Verdict
 
 RULE = f"q < {LEVEL} and an interval without 0"
-ALL_COUNTED = ", once all tests are counted"  # why nothing is found beside an interval without 0
+# why nothing is found beside an interval without 0: other tests count, or this one says no by itself
+ALL_COUNTED = ", once all tests are counted"
+NOT_BY_ITS_TEST = ", though the interval leaves out 0"
 
 LEAN: State = "lean"
 NONE_FOUND: State = "none found"
@@ -112,9 +114,12 @@ def conclude(
         reason = (
             "nothing was measured" if math.isnan(finding.estimate) else "too little was measured for an interval"
         )
+    beside = ""
+    if not from_null.low <= 0 <= from_null.high:
+        beside = NOT_BY_ITS_TEST if finding.p >= LEVEL else ALL_COUNTED
     sentences = {
         LEAN: said.above if from_null.estimate > 0 else said.below,
-        NONE_FOUND: said.none + ("" if from_null.low <= 0 <= from_null.high else ALL_COUNTED),
+        NONE_FOUND: said.none + beside,
         CANNOT_TELL: f"cannot be judged: {reason}",
     }
     return Verdict(
