@@ -205,7 +205,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--corpus", nargs="+", required=True)
     parser.add_argument("--model", default="builtin:masked")
     parser.add_argument("--method", nargs="+", default=["embedding", "swapped", "counterexamples"])
-    parser.add_argument("--strength", nargs="*", default=["1", "10"])
+    parser.add_argument("--strength", nargs="*", default=["1", "10"], help="λ of embedding; none without it")
     parser.add_argument("--lora", type=int, nargs="+", default=[8, 0])
     parser.add_argument("--learning-rate", type=float, nargs="+", default=[2.5e-5, 1e-4])
     parser.add_argument("--ordinary", type=float, nargs="+", default=[0.5, 0.0])

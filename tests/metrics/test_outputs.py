@@ -74,12 +74,13 @@ def test_few_texts_that_differ_are_found_beside_many():
 
 
 def test_ties_are_ties_in_single_precision():
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(1, 2, 3, 8))
-    vectors /= np.linalg.norm(vectors, axis=3, keepdims=True)
-    single = output_difference(vectors.astype(np.float32), rng=np.random.default_rng(1), draws=400)
-    double = output_difference(vectors, rng=np.random.default_rng(1), draws=400)
-    assert single.p == pytest.approx(double.p)  # of 20 ways to deal them two are alike
+    """Of 20 ways to deal them two are alike: no p is below 2/20, but for how few were dealt."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        vectors = rng.normal(scale=0.1, size=(1, 2, 3, 8))
+        vectors[0, :, :, 0] += np.array([[1.0], [-1.0]])  # nothing is further apart than these are
+        vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+        assert output_difference(vectors.astype(np.float32), rng=rng, draws=400).p > 0.05
 
 
 def test_texts_without_a_vector_are_not_compared():

@@ -20,7 +20,9 @@ from clinometer.metrics.fairness_tables import Moved, ScoreTable
 from clinometer.metrics.means import Floats, Integers, present_mean
 from clinometer.metrics.value_means import Moments, moments_from_sums
 
-_BATCH = 500_000  # scores that are measured at a time: threads with short work would wait for each other
+# Scores that are measured at a time. Threads with shorter work would wait for each other; of arrays above 4 MiB
+# numpy asks for huge pages each time, which takes half as long again.
+_BATCH = 500_000
 Statistic = Callable[[Moments], Floats]
 _ROUNDING = 1e-15  # of the range of the scores
 
