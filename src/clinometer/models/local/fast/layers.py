@@ -281,8 +281,28 @@ def _layer(hidden: Tensor, *weights: Tensor, heads: int, eps: tuple[float, float
     attended = attended.transpose(1, 2).reshape(rows, length, size)
     between = linear(attended, attended_weight, attended_bias) + hidden
     between = layer_norm(between, (size,), first_weight, first_bias, eps[0])
-    outcome = linear(_gelu(linear(between, up_weight, up_bias)), down_weight, down_bias) + between
+    if between.dtype == torch.bfloat16:
+        wide = _up_with_gelu(between, up_weight, up_bias)
+    else:
+        wide = _gelu(linear(between, up_weight, up_bias))
+    outcome = linear(wide, down_weight, down_bias) + between
     return layer_norm(outcome, (size,), second_weight, second_bias, eps[1])
+
+
+@torch.library.custom_op("clinometer::up_with_gelu", mutates_args=())
+def _up_with_gelu(values: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Return GELU of the projection; on a GPU while a value is still at hand, so that it is never read again.
+
+    There it is GELU by tanh: at most 5e-4 off, where bfloat16 rounds 4e-3 of each value off. An operation of its own,
+    because the compiler would take it apart into the two that it joins.
+    """
+    joined = torch._addmm_activation(bias, values.flatten(0, 1), weight.t(), use_gelu=True)
+    return joined.unflatten(0, values.shape[:2])
+
+
+@_up_with_gelu.register_fake
+def _(values: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return values.new_empty(*values.shape[:2], weight.shape[0])
 
 
 # log2 of the odds of Φ(x), divided by x, as a polynomial in x². The error of x·Φ(x), at x and at −x, is at most a
