@@ -2,10 +2,12 @@
 
     python benchmarks/sampling.py [--shape gpt2|smollm2] [--device cpu|cuda] [--prompts 2] [--samples 64]
                                   [--tokens 50] [--top-p 1] [--batches 32 64 128] [--others 2] [--repeats 3]
+                                  [--warm-up 2]
 
 The model has random weights in the shape of GPT-2 (124M) or SmolLM2-135M, so that nothing is downloaded. Both
 draw so many samples of each prompt, of so many new tokens, at temperature 1. `--others N` gives `generate` the
-first N prompts alone, where all of them would take it too long; it, too, samples each prompt as often.
+first N prompts alone, where all of them would take it too long; it, too, samples each prompt as often. Before it
+counts, each runs once; with `--warm-up N`, ours runs on the first N prompts then.
 On a GPU, where ours computes in bfloat16, the drift from float32 is measured on some of the texts.
 """
 
@@ -46,6 +48,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="*", default=[32, 64, 128], help="batch sizes of generate")
     parser.add_argument("--others", type=int, default=0, help="prompts that generate is given; 0: all")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--warm-up", type=int, default=0, help="prompts of the run before; 0: all")
     parser.add_argument("--layers", type=int, default=0, help="fewer of them, to try this out")
     options = parser.parse_args()
     options.dtype = options.dtype or ("float32" if options.device == "cpu" else "bfloat16")
@@ -82,7 +85,11 @@ def compare(folder: Path, options: argparse.Namespace) -> Row:
     runs: dict[str, Callable[[], object]] = {"ours": lambda: _ours(model, prompts, options)}
     if best:
         runs[f"generate, {best:,} at a time"] = sizes[best]
-    seconds = median_seconds(runs, repeats=options.repeats, after=wait)
+    if options.warm_up:
+        _ours(model, prompts[: options.warm_up], options)
+        if best:
+            sizes[best]()
+    seconds = median_seconds(runs, repeats=options.repeats, warm=not options.warm_up, after=wait)
     ours = len(prompts) * each / seconds.pop("ours")
     rates = {name: len(some) * each / taken for name, taken in seconds.items()}
     notes = []
