@@ -12,6 +12,7 @@ from clinometer.models.load import inspect_model, load_model, weight_bytes
 from clinometer.models.providers import local
 from clinometer.types import MASK, Classify, Embed, Fill, LogLikelihood, ModelSpec, NextWord, Sample
 from tests.models.causal_models import ODD
+from tests.models.installed import need
 from tests.models.tiny import CAUSAL, MASKED, PERMUTED
 
 TEXT = f"The nurse was {MASK} there."
@@ -55,12 +56,16 @@ def test_other_heads(family, tiny_folder):
 
 @pytest.mark.parametrize("name", ["builtin:masked", "builtin:sentiment", "builtin:encoder"])
 def test_built_in_models(name):
+    need(name)
+    if name == "builtin:sentiment":
+        need("builtin:encoder")  # which it is an adapter over
     asked = {"builtin:masked": Fill(text=TEXT, words=("great",)), "builtin:sentiment": Classify(text=PREFIX)}
     same(ModelSpec(name=name), [asked.get(name, Embed(text=PREFIX))])
     assert weight_bytes(ModelSpec(name=name)) > 2**20
 
 
 def test_the_dtype_is_the_one_of_the_device(tiny_folder, monkeypatch):
+    need("builtin:encoder")
     name = str(tiny_folder("bert"))
     assert inspect_model(ModelSpec(name=name, dtype="bfloat16"), device="cpu").info.dtype == "bfloat16"
     # as on a GPU, which is not asked for anything

@@ -174,3 +174,30 @@ def test_the_cheaper_gelu_is_the_same_to_the_last_bit_but_one(dtype):
     exact = torch.nn.functional.gelu(values.double())
     near = torch.finfo(dtype).eps * exact.abs() + 2e-7
     assert ((layers._gelu(values).double() - exact).abs() <= near).all()
+
+
+def test_bfloat16_layers_apply_gelu_with_the_product(tiny_folder, monkeypatch):
+    """One function without breaks, near what the layer computes in float32; and GELU is in it."""
+    joined = []
+    up_with_gelu = layers._up_with_gelu
+    monkeypatch.setattr(layers, "_up_with_gelu", lambda *given: joined.append(1) or up_with_gelu(*given))
+    hidden = torch.randn(3, 7, 32, generator=torch.Generator().manual_seed(0))
+    outcomes = []
+    for dtype in (torch.float32, torch.bfloat16):
+        known = layers.known_layers(AutoModelForMaskedLM.from_pretrained(tiny_folder("bert"), dtype=dtype).eval())
+        own = layers.CompiledLayer(known.layers[0], known.parts[0], None)
+        run = torch.compile(layers._layer, backend="eager", fullgraph=True)
+        with torch.inference_mode():
+            outcomes.append(run(hidden.to(dtype), *own._weights, **own._settings, full=False).float())
+    assert joined == [1]
+    torch.testing.assert_close(*outcomes, atol=0.05, rtol=0)
+
+
+def test_the_product_with_gelu_is_the_product_and_then_gelu():
+    generator = torch.Generator().manual_seed(0)
+    shapes = (2, 5, 16), (24, 16), (24,)
+    given = [torch.randn(shape, generator=generator).bfloat16() for shape in shapes]
+    found = layers._up_with_gelu(*given)
+    exact = torch.nn.functional.gelu(torch.nn.functional.linear(*(each.double() for each in given)))
+    torch.testing.assert_close(found.double(), exact, atol=1e-3, rtol=2e-2)
+    torch.library.opcheck(layers._up_with_gelu, tuple(given))
