@@ -136,6 +136,14 @@ class Continuations:
         return True
 
 
+def share_of(tokens: Tensor, shares: Tensor) -> Tensor:
+    """Return which share of each row falls on some tokens, given as truth values; always more than 0.
+
+    The shares (rows × vocabulary) are used up. As a product with a vector this would lose four more digits.
+    """
+    return shares.mul_(tokens).sum(dim=1).clamp_min(torch.finfo(shares.dtype).tiny)
+
+
 def _alike(logits: Tensor, others: Tensor) -> bool:
     """Tell whether logits are the same but for rounding; what does not serve gives quite other ones."""
     rounding = 1e-3 if logits.dtype == torch.float32 else 0.25
@@ -181,11 +189,14 @@ class Begun:
     def after(
         self, owners: Sequence[int], tails: Sequence[Sequence[int]]
     ) -> Iterator[tuple[Sequence[int], Tensor]]:
-        """Yield some of the tails, by place, with the log-probabilities (tails × vocabulary) of what follows."""
+        """Yield some of the tails, by place, with the log-probabilities (tails × vocabulary) of what follows.
+
+        They are the receiver's, who may write into them.
+        """
         for some in self._beginnings.chunks(tails, self._most):
             states, where = self._beginnings.run([owners[at] for at in some], [tails[at] for at in some])
             last = torch.tensor([places[-1] for places in where], device=self.logprobs.device)
-            yield some, states.logits(*last.T).log_softmax(dim=1)
+            yield some, states.logits(*last.T).float().log_softmax(dim=1)
 
     def _read(
         self,
@@ -213,10 +224,14 @@ class Begun:
         values = torch.empty(total, device=device)
         for first in range(0, total, self._most):
             some = slice(first, first + self._most)
-            logits = states.logits(*places[some].T)
-            sums = logits.logsumexp(dim=1)
-            values[some] = logits.gather(1, following[some, None])[:, 0] - sums
+            logits = states.logits(*places[some].T).float()
+            chosen = logits.gather(1, following[some, None])[:, 0]
+            # in its place: another array of this size costs a CPU more than what is computed in it
+            top = logits.amax(dim=1, keepdim=True)
+            shares = logits.sub_(top).exp_()
+            sums = shares.sum(dim=1)
+            values[some] = chosen - top[:, 0] - sums.log()
             if ends is not None:
                 at = torch.from_numpy(last[(last >= first) & (last < first + self._most)] - first).to(device)
-                values[first + at] = logits[at].masked_fill(~ends, -torch.inf).logsumexp(dim=1) - sums[at]
+                values[first + at] = (share_of(ends, shares).log() - sums.log())[at]
         return np.split(values.cpu().numpy().astype(np.float64), lengths.cumsum()[:-1])

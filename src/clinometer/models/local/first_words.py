@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from clinometer.errors import RequestError
-from clinometer.models.local.continuations import Begun, Continuations
+from clinometer.models.local.continuations import Begun, Continuations, share_of
 from clinometer.models.local.text import Ids, Tokens
 from clinometer.types import AnswerWord, WordAnswer
 
@@ -192,6 +192,7 @@ class FirstWords:
 
     # -- the most probable words
 
+    @torch.inference_mode()
     def _search(self, asked: Sequence[_Asked], begun: Begun) -> None:
         """Search token by token for the likeliest words of each conversation, to be measured like given ones.
 
@@ -208,8 +209,8 @@ class FirstWords:
         ]:
             tails = [tokens for _, _, (_, tokens) in turn]
             for some, logprobs in begun.after([each.row for each, _, _ in turn], tails):
-                over = logprobs.masked_fill(~self._ends, -torch.inf).logsumexp(dim=1).tolist()
-                more = logprobs.masked_fill(self._ends, -torch.inf).topk(min(widest, logprobs.shape[1]))
+                over = share_of(self._ends, logprobs.exp()).log().tolist()
+                more = logprobs.masked_fill_(self._ends, -torch.inf).topk(min(widest, logprobs.shape[1]))
                 rows = zip(some, over, more.values.tolist(), more.indices.tolist(), strict=True)
                 for at, ended, values, following in rows:
                     each, search, (logprob, tokens) = turn[at]
