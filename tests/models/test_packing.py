@@ -37,9 +37,10 @@ def test_each_text_gives_what_it_gives_alone(decoder):
         assert logits.numpy() == pytest.approx(alone(decoder, text), abs=1e-5)
     owners = [0, 0, 1, 3]
     for _ in range(2):  # a run leaves no trace in the next
-        states, where = pack.run(owners, TAILS)
-        for owner, tail, places in zip(owners, TAILS, where, strict=True):
-            for at, (row, column) in enumerate(places, start=1):
+        states, places = pack.run(owners, TAILS)
+        where = places.split([len(tail) for tail in TAILS])
+        for owner, tail, some in zip(owners, TAILS, where, strict=True):
+            for at, (row, column) in enumerate(some, start=1):
                 logits = states.logits(torch.tensor([row]), torch.tensor([column]))[0].detach().numpy()
                 assert logits == pytest.approx(alone(decoder, (*TEXTS[owner], *tail[:at])), abs=1e-5)
 

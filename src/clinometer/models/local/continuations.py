@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from clinometer.models.local.fast.decoder import Decoder, States
-from clinometer.models.local.packing import Beginnings, Pack, Rows, Where, fitting
+from clinometer.models.local.packing import Beginnings, Pack, Rows, fitting
 from clinometer.models.local.text import Ids
 
 logger = logging.getLogger("clinometer")
@@ -123,8 +123,8 @@ class Continuations:
         every.append(every[0][: _TRIAL // 2])  # a part of another one
         try:
             pack = Pack(decoder, every, budget=_TRIAL)
-            states, where = pack.run(range(len(tails)), tails)
-            last = torch.tensor([places[-1] for places in where], device=decoder.device)
+            states, places = pack.run(range(len(tails)), tails)
+            last = places[_lasts(tails)].to(decoder.device)
             for ids, tail, *packed in zip(every, tails, pack.logits(), states.logits(*last.T), strict=True):
                 whole = torch.tensor([[*ids.tolist(), *tail]], device=decoder.device)
                 for text, logits in zip((whole[:, : len(ids)], whole), packed, strict=True):
@@ -142,6 +142,11 @@ def share_of(tokens: Tensor, shares: Tensor) -> Tensor:
     The shares (rows × vocabulary) are used up. As a product with a vector this would lose four more digits.
     """
     return shares.mul_(tokens).sum(dim=1).clamp_min(torch.finfo(shares.dtype).tiny)
+
+
+def _lasts(tails: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
+    """Return where each tail has its last token, if all are written one after the other."""
+    return np.cumsum([len(tail) for tail in tails]) - 1
 
 
 def _alike(logits: Tensor, others: Tensor) -> bool:
@@ -179,10 +184,13 @@ class Begun:
         # the last token is only predicted, unless what comes after it is asked for
         runs = [tail if ends is not None else tail[:-1] for tail in tails]
         for some in self._beginnings.chunks(runs, len(runs)):
-            states, where = self._beginnings.run([owners[at] for at in some], [runs[at] for at in some])
-            values = self._read([runs[at] for at in some], [tails[at] for at in some], states, where, ends)
-            for at, value in zip(some, values, strict=True):
-                found[at][1:] = value
+            states, places = self._beginnings.run([owners[at] for at in some], [runs[at] for at in some])
+            values = self._read([runs[at] for at in some], [tails[at] for at in some], states, places, ends)
+            first = 0
+            for at in some:
+                last = first + len(runs[at])
+                found[at][1:] = values[first:last]
+                first = last
         return found
 
     @torch.inference_mode()
@@ -194,37 +202,34 @@ class Begun:
         They are the receiver's, who may write into them.
         """
         for some in self._beginnings.chunks(tails, self._most):
-            states, where = self._beginnings.run([owners[at] for at in some], [tails[at] for at in some])
-            last = torch.tensor([places[-1] for places in where], device=self.logprobs.device)
-            yield some, states.logits(*last.T).float().log_softmax(dim=1)
+            tried = [tails[at] for at in some]
+            states, places = self._beginnings.run([owners[at] for at in some], tried)
+            last = places[_lasts(tried)].to(self.logprobs.device)
+            yield some, states.logits(*last.T).log_softmax(dim=1)
 
     def _read(
         self,
         runs: Sequence[Sequence[int]],
         tails: Sequence[Sequence[int]],
         states: States,
-        where: Where,
+        places: Tensor,
         ends: Tensor | None,
-    ) -> list[Logprobs]:
+    ) -> Logprobs:
         """Return what the states say at every token that has run: of the next token of its tail, or of the end."""
+        total = len(places)
         device = self.logprobs.device
-        lengths = np.array([len(run) for run in runs])
-        total = int(lengths.sum())
-        if not total:
-            return [np.zeros(0) for _ in runs]
         # all that is sent to the device is sent before anything is computed, and all is read at once: a GPU that
         # is asked for numbers in between stands still
-        places = torch.tensor([place for run, of in zip(runs, where, strict=True) for place in of[: len(run)]])
+        last = _lasts(runs)  # of each tail, where it has run to its end
         # nothing comes after the last token of a tail; any token stands in for it
         following = torch.tensor(
             [token for run, tail in zip(runs, tails, strict=True) for token in (*tail[1:], 0)[: len(run)]]
         )
         places, following = places.to(device), following.to(device)
-        last = lengths.cumsum() - 1  # of each tail, where it has run to its end
         values = torch.empty(total, device=device)
         for first in range(0, total, self._most):
             some = slice(first, first + self._most)
-            logits = states.logits(*places[some].T).float()
+            logits = states.logits(*places[some].T)
             chosen = logits.gather(1, following[some, None])[:, 0]
             # in its place: another array of this size costs a CPU more than what is computed in it
             top = logits.amax(dim=1, keepdim=True)
@@ -234,4 +239,4 @@ class Begun:
             if ends is not None:
                 at = torch.from_numpy(last[(last >= first) & (last < first + self._most)] - first).to(device)
                 values[first + at] = (share_of(ends, shares).log() - sums.log())[at]
-        return np.split(values.cpu().numpy().astype(np.float64), lengths.cumsum()[:-1])
+        return values.cpu().numpy().astype(np.float64)

@@ -19,14 +19,15 @@ from torch import Tensor
 from clinometer.models.local.fast.decoder import Decoder, States
 from clinometer.models.local.text import Ids, pad
 
-Where = list[list[tuple[int, int]]]  # row and column of the states, for each token of each tail
-
 
 class Beginnings(Protocol):
     """Beginnings that have run, and after which tails can run."""
 
-    def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Where]:
-        """Run tails after their owners' beginnings; return the states, and where in them each token is."""
+    def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Tensor]:
+        """Run tails after their owners' beginnings; return the states, and where in them the tokens are.
+
+        That is a row and a column for each token, one tail's after the other's; not yet on the device.
+        """
         ...
 
     def chunks(self, tails: Sequence[Sequence[int]], most: int) -> Iterator[list[int]]:
@@ -54,7 +55,7 @@ class Rows:
             at += rows
 
     @torch.inference_mode()
-    def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Where]:
+    def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Tensor]:
         """Run each tail in a row; padding is at the right, where no token looks."""
         device = self._ids.device
         padded = torch.from_numpy(pad([np.asarray(tail, np.int32) for tail in tails], pad_id=0).ids).to(device)
@@ -66,7 +67,10 @@ class Rows:
             cache = copy.deepcopy(self._cache)  # a run writes into it
             cache.batch_select_indices(chosen)
             states, ahead = self._decoder.run(padded, cache=cache, keep_cache=True), 0
-        return states, [[(row, ahead + place) for place in range(len(tail))] for row, tail in enumerate(tails)]
+        lengths = torch.tensor([len(tail) for tail in tails])
+        rows = torch.repeat_interleave(torch.arange(len(tails)), lengths)
+        begins = torch.repeat_interleave(lengths.cumsum(0) - lengths, lengths)
+        return states, torch.stack([rows, torch.arange(len(rows)) - begins + ahead], dim=1)
 
 
 class Pack:
@@ -101,13 +105,15 @@ class Pack:
             yield some
 
     @torch.inference_mode()
-    def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Where]:
+    def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Tensor]:
         """Run all tails in one row; those of one owner that begin alike share tokens."""
         tree = _Tree(self._sees, self._depths)
-        grown = [tree.grow(self._ends[owner], tail) for owner, tail in zip(owners, tails, strict=True)]
+        nodes: list[int] = []
+        for owner, tail in zip(owners, tails, strict=True):
+            nodes += tree.grow(self._ends[owner], tail)
         states = self._run(tree, cache=copy.deepcopy(self._states.cache))  # a run writes into it
-        first = len(self._depths)
-        return states, [[(0, node - first) for node in nodes] for nodes in grown]
+        columns = torch.tensor(nodes) - len(self._depths)
+        return states, torch.stack([torch.zeros_like(columns), columns], dim=1)
 
     @torch.inference_mode()
     def _run(self, tree: _Tree, cache: Any) -> States:
