@@ -161,10 +161,12 @@ def _top(logits: Tensor, total: Tensor, k: int, vocabulary: Vocabulary) -> Pendi
     logits = logits[:, : vocabulary.size].clone()
     special = [token for token in vocabulary.special if token < logits.shape[1]]
     logits[:, special] = -math.inf
-    k = min(k, logits.shape[1] - len(special))
-    values, tokens = logits.topk(k, dim=1)
-    # topk takes any of several equal ones: where more than k reach the last value, the row is sorted in full
-    crowded = ((logits >= values[:, -1:]).sum(dim=1) > k).nonzero()[:, 0]
+    most = logits.shape[1] - len(special)
+    k = min(k, most)
+    values, tokens = logits.topk(min(k + 1, most), dim=1)
+    # topk takes any of several equal ones: where the next has the last value, too, the row is sorted in full
+    crowded = (values[:, k:] == values[:, k - 1 : k]).nonzero()[:, 0]
+    values, tokens = values[:, :k], tokens[:, :k]
     if len(crowded):
         values[crowded], tokens[crowded] = (
             part[:, :k] for part in logits[crowded].sort(descending=True, stable=True)
