@@ -12,7 +12,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from clinometer.errors import RequestError
 from clinometer.models.load import load_model
+from clinometer.models.local import first_words
 from clinometer.models.local.chat import ChatModel
+from clinometer.models.local.continuations import Begun
 from clinometer.models.local.fast.decoder import Decoder
 from clinometer.models.protocols import CanAnswerWord
 from clinometer.models.providers.local import resolve
@@ -121,6 +123,52 @@ def test_candidates_limit_what_is_scored(model):
     scored = [at for at, logprob in enumerate(some.logprobs) if not math.isnan(logprob)]
     assert len(scored) == 2
     assert [some.logprobs[at] for at in scored] == pytest.approx([every.logprobs[at] for at in scored], abs=1e-5)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Return the tails that are measured from now on."""
+    tails = []
+    totals = Begun.totals
+
+    def counted(self, owners, some, **more):
+        tails.extend(some)
+        return totals(self, owners, some, **more)
+
+    monkeypatch.setattr(Begun, "totals", counted)
+    return tails
+
+
+def test_a_spelling_that_two_words_share_is_measured_once(model, measured):
+    (answer,) = model.answer_word([AnswerWord(messages=user("Why?"), words=("nurse", "Nurse", "the"))])
+    assert len(measured) == len(set(measured)) == 4 + 4  # with and without a space, with and without a capital
+    assert answer.logprobs[0] == answer.logprobs[1]  # which words are one when it comes to what is covered
+    assert answer.covered == pytest.approx(sum(map(math.exp, answer.logprobs[1:])))
+
+
+def test_a_spelling_that_can_hold_next_to_nothing_is_left_out(model, measured, monkeypatch):
+    query = AnswerWord(messages=user("Why?"), words=WORDS)
+    (every,) = model.answer_word([query])
+    assert len(measured) == 4 * len(WORDS)
+    measured.clear()
+    monkeypatch.setattr(first_words, "_NEGLIGIBLE", -1e9)  # nothing is much beside the likeliest spelling
+    (some,) = model.answer_word([query])
+    assert len(measured) == len(WORDS)
+    assert all(one < other for one, other in zip(some.logprobs, every.logprobs, strict=True))
+
+
+def test_what_the_search_has_tried_is_not_measured_again(model, measured, monkeypatch):
+    tried = []
+    after = Begun.after
+
+    def counted(self, owners, tails):
+        tried.extend(tails)
+        return after(self, owners, tails)
+
+    monkeypatch.setattr(Begun, "after", counted)
+    model.answer_word([AnswerWord(messages=user("Why?"), top_k=5)])
+    assert len(tried) > 5
+    assert set(measured).isdisjoint(tried)
 
 
 def test_what_cannot_be_asked(model):

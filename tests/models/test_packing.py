@@ -81,6 +81,30 @@ def test_together_gives_all_texts_whatever_the_room(decoder, monkeypatch, room):
         assert found[index].numpy() == pytest.approx(plain.numpy(), abs=1e-5)
 
 
+@pytest.mark.parametrize("packs", [True, False])
+@pytest.mark.parametrize("ended", [True, False])
+def test_totals_are_sums_of_scores(decoder, monkeypatch, packs, ended):
+    fit = Continuations(decoder)
+    monkeypatch.setattr(fit, "packs", packs)
+    ends = torch.arange(fit.size) < 50 if ended else None
+    tails = [*TAILS, (3, 4)]
+    for some, begun in fit.together([ids(TEXTS[0]), ids(TEXTS[0][::-1])]):
+        owners = [at % len(some) for at in range(len(tails))]
+        scores = begun.score(owners, tails, ends=ends)
+        assert [len(score) for score in scores] == [len(tail) + ended for tail in tails]
+        assert begun.totals(owners, tails, ends=ends) == pytest.approx([score.sum() for score in scores])
+        for owner, tail, score in zip(owners, tails, scores, strict=True):
+            text = TEXTS[0][:: 1 if some[owner] == 0 else -1]
+            for at in range(len(tail)):
+                plain = torch.tensor(alone(decoder, (*text, *tail[:at]))).log_softmax(dim=0)
+                assert score[at] == pytest.approx(float(plain[tail[at]]), abs=1e-5)
+            if ended:
+                plain = torch.tensor(alone(decoder, (*text, *tail))).softmax(dim=0)
+                assert score[-1] == pytest.approx(float(plain[:50].sum().log()), abs=1e-5)
+        assert begun.score([], []) == []
+        assert begun.totals([], []).tolist() == []
+
+
 def test_a_model_that_ignores_the_mask_runs_in_rows(decoder, monkeypatch):
     assert Continuations(decoder).packs
     run = Decoder.run

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import logging
 from collections.abc import Iterator, Sequence
 
@@ -23,6 +24,7 @@ from clinometer.models.local.text import Ids
 logger = logging.getLogger("clinometer")
 
 Logprobs = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 
 _MAX_LOGITS = 1 << 25  # what is held at a time: 128 MiB in float32
 # Tokens that run at a time, beginnings included: a CPU needs few to be busy, a GPU many.
@@ -144,9 +146,18 @@ def share_of(tokens: Tensor, shares: Tensor) -> Tensor:
     return shares.mul_(tokens).sum(dim=1).clamp_min(torch.finfo(shares.dtype).tiny)
 
 
-def _lasts(tails: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
+def _lasts(tails: Sequence[Sequence[int]]) -> Counts:
     """Return where each tail has its last token, if all are written one after the other."""
     return np.cumsum([len(tail) for tail in tails]) - 1
+
+
+def _each(starts: Counts, counts: Counts) -> Counts:
+    """Return so many numbers from each start on, one after the other.
+
+    >>> _each(np.array([5, 20]), np.array([3, 2])).tolist()
+    [5, 6, 7, 20, 21]
+    """
+    return np.repeat(starts - counts.cumsum() + counts, counts) + np.arange(counts.sum())
 
 
 def _alike(logits: Tensor, others: Tensor) -> bool:
@@ -163,7 +174,12 @@ class Begun:
         self.logprobs = logprobs
         self._most = max(1, _MAX_LOGITS // logprobs.shape[1])
 
-    @torch.inference_mode()
+    def firsts(self, owners: Counts, tokens: Counts) -> Logprobs:
+        """Return the log-probability of each token right after its owner's beginning."""
+        device = self.logprobs.device
+        rows, columns = torch.from_numpy(owners).to(device), torch.from_numpy(tokens).to(device)
+        return self.logprobs[rows, columns].cpu().numpy().astype(np.float64)
+
     def score(
         self, owners: Sequence[int], tails: Sequence[Sequence[int]], *, ends: Tensor | None = None
     ) -> list[Logprobs]:
@@ -172,26 +188,38 @@ class Begun:
         With `ends` (one truth value per token of the vocabulary), one number more: the log-probability that such a
         token comes next.
         """
-        found = [np.zeros(len(tail) + (ends is not None)) for tail in tails]
-        if not tails:
-            return found
-        device = self.logprobs.device
-        firsts = self.logprobs[
-            torch.tensor(owners, device=device), torch.tensor([tail[0] for tail in tails], device=device)
-        ].tolist()
-        for row, first in zip(found, firsts, strict=True):
-            row[0] = first
+        values, firsts = self._scores(owners, tails, ends)
+        return np.split(values, firsts[1:]) if len(tails) else []
+
+    def totals(
+        self, owners: Sequence[int], tails: Sequence[Sequence[int]], *, ends: Tensor | None = None
+    ) -> Logprobs:
+        """Return the sum of each tail's scores: the log-probability of all of it."""
+        values, firsts = self._scores(owners, tails, ends)
+        return np.add.reduceat(values, firsts) if len(tails) else values
+
+    @torch.inference_mode()
+    def _scores(
+        self, owners: Sequence[int], tails: Sequence[Sequence[int]], ends: Tensor | None
+    ) -> tuple[Logprobs, Counts]:
+        """Return the scores of all tails, one tail's after the other's, and where each tail's begin."""
+        tokens = np.fromiter(itertools.chain(*tails, (0,)), dtype=np.int64)  # and one more, which stands in below
+        sizes = np.fromiter(map(len, tails), dtype=np.int64, count=len(tails))
+        begins = sizes.cumsum() - sizes
         # the last token is only predicted, unless what comes after it is asked for
         runs = [tail if ends is not None else tail[:-1] for tail in tails]
+        ran = sizes - (ends is None)
+        firsts = begins + (np.arange(len(tails)) if ends is not None else 0)
+        values = np.zeros(int((ran + 1).sum()))
+        if len(tails):
+            values[firsts] = self.firsts(np.asarray(owners), tokens[begins])
         for some in self._beginnings.chunks(runs, len(runs)):
             states, places = self._beginnings.run([owners[at] for at in some], [runs[at] for at in some])
-            values = self._read([runs[at] for at in some], [tails[at] for at in some], states, places, ends)
-            first = 0
-            for at in some:
-                last = first + len(runs[at])
-                found[at][1:] = values[first:last]
-                first = last
-        return found
+            # nothing comes after the last token of a tail; any token stands in for it
+            following = torch.from_numpy(tokens[_each(begins[some] + 1, ran[some])])
+            last = ran[some].cumsum() - 1  # of each tail, where it has run to its end
+            values[_each(firsts[some] + 1, ran[some])] = self._read(states, places, following, ends, last)
+        return values, firsts
 
     @torch.inference_mode()
     def after(
@@ -208,23 +236,13 @@ class Begun:
             yield some, states.logits(*last.T).log_softmax(dim=1)
 
     def _read(
-        self,
-        runs: Sequence[Sequence[int]],
-        tails: Sequence[Sequence[int]],
-        states: States,
-        places: Tensor,
-        ends: Tensor | None,
+        self, states: States, places: Tensor, following: Tensor, ends: Tensor | None, last: Counts
     ) -> Logprobs:
-        """Return what the states say at every token that has run: of the next token of its tail, or of the end."""
+        """Return what the states say at every token that has run: of the token that follows, or of the end."""
         total = len(places)
         device = self.logprobs.device
         # all that is sent to the device is sent before anything is computed, and all is read at once: a GPU that
         # is asked for numbers in between stands still
-        last = _lasts(runs)  # of each tail, where it has run to its end
-        # nothing comes after the last token of a tail; any token stands in for it
-        following = torch.tensor(
-            [token for run, tail in zip(runs, tails, strict=True) for token in (*tail[1:], 0)[: len(run)]]
-        )
         places, following = places.to(device), following.to(device)
         values = torch.empty(total, device=device)
         for first in range(0, total, self._most):

@@ -11,33 +11,28 @@ a word is seen only after its last token.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from clinometer.errors import RequestError
-from clinometer.models.local.continuations import Begun, Continuations, share_of
+from clinometer.models.local.continuations import Begun, Continuations, Counts, Logprobs, share_of
 from clinometer.models.local.text import Ids, Tokens
+from clinometer.models.local.word_search import Search, Word
 from clinometer.types import AnswerWord, WordAnswer
 
 _ANCHOR = 16  # characters of the prompt's end, behind which a word is encoded
 _NEGLIGIBLE = math.log(1000)  # a spelling that is so much less probable than its word is left out
-_IMPOSSIBLE = -1e30
 _LONGEST = 8  # tokens of a word that is searched for
-_SPARE = math.log(
-    2
-)  # a word is searched for if one of its spellings may hold half of the least word that is wanted
-_TRIES = 8  # of a search, for each word that is wanted, and _MORE_TRIES: a model may find all words alike probable
-_MORE_TRIES = 64
 _INSIDE = "'’-"  # marks that do not end a word
-
-
-Word = tuple[int, ...]  # the tokens of one spelling of a word
+_KEPT = 1 << 17  # spellings whose text is known: what is tried after one conversation is tried after others, too
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,7 +42,7 @@ class _Asked:
     query: AnswerWord
     row: int  # of the conversations that have run together
     text: str  # the conversation
-    words: Sequence[str] = ()  # to be measured
+    words: tuple[str, ...] = ()  # to be measured
     known: dict[Word, float] = field(default_factory=dict)  # log-probability of a spelling as a whole word
     sums: dict[str, float] = field(default_factory=dict)  # … and of words, over their spellings
 
@@ -55,45 +50,16 @@ class _Asked:
         self.words = self.query.words
 
 
-@dataclass(slots=True, kw_only=True)
-class _Search:
-    """The search for the likeliest words of one conversation."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spelled:
+    """The spellings of some words, as columns: there may be a hundred thousand of them."""
 
-    wanted: int
-    open: list[tuple[float, Word]]  # beginnings that have not been tried, with their log-probability
-    tries: int = 0
-    found: dict[str, float] = field(default_factory=dict)  # words in lower case
-    written: dict[str, tuple[float, str]] = field(default_factory=dict)  # how each is written most often
-
-    @property
-    def width(self) -> int:
-        """How many ways to go on with a beginning are looked at."""
-        return max(16, self.wanted)
-
-    def add(self, written: str, logprob: float) -> None:
-        """Take note of a word."""
-        word = written.lower()
-        self.found[word] = float(np.logaddexp(self.found.get(word, -math.inf), logprob))
-        self.written[word] = max(self.written.get(word, (-math.inf, "")), (logprob, written))
-
-    def next(self) -> list[tuple[float, Word]]:
-        """Return which beginnings are tried next: none when what is left cannot matter."""
-        least = self._least()
-        self.open = sorted((one for one in self.open if one[0] >= max(least, _IMPOSSIBLE)), reverse=True)
-        most = min(self.wanted, _TRIES * self.wanted + _MORE_TRIES - self.tries)
-        some, self.open = self.open[:most], self.open[most:]
-        self.tries += len(some)
-        return some
-
-    def words(self) -> tuple[str, ...]:
-        """Return the words that may be among the likeliest, as written."""
-        least = self._least()
-        return tuple(self.written[word][1] for word in sorted(self.found) if self.found[word] >= least)
-
-    def _least(self) -> float:
-        if len(self.found) < self.wanted:
-            return -math.inf
-        return sorted(self.found.values(), reverse=True)[self.wanted - 1] - _SPARE
+    words: tuple[str, ...]  # those that have a spelling
+    tails: tuple[Word, ...]  # the tokens of each spelling, once: "Kind" and "kind" have some in common
+    # of each spelling; a word's stand side by side
+    word: Counts  # its place in words
+    tail: Counts  # … and in tails
+    first: Counts  # its first token
 
 
 class FirstWords:
@@ -103,6 +69,8 @@ class FirstWords:
         self._continuations = continuations
         self._tokens = tokens
         self._known: dict[tuple[str, str], list[Word]] = {}
+        self._spelled = functools.lru_cache(maxsize=8)(self._spell)  # many queries ask for the same words
+        self._text_of = functools.lru_cache(maxsize=_KEPT)(self._decode)
 
     def check(self, query: AnswerWord) -> None:
         """Raise RequestError unless the query asks for given words or for the top k."""
@@ -134,42 +102,48 @@ class FirstWords:
 
     def _measure(self, asked: Sequence[_Asked], begun: Begun) -> None:
         """Measure the spellings of every word, the likeliest first, until what is left cannot matter."""
-        waiting = [self._bounds(each, begun) for each in asked]
-        for each, words in zip(asked, waiting, strict=True):
-            each.sums = dict.fromkeys(words, -math.inf)
-        while True:
-            turn = [
-                (each, word, some.pop(0)[1])
-                for each, words in zip(asked, waiting, strict=True)
-                for word, some in words.items()
-                if some and some[0][0] > each.sums[word] - _NEGLIGIBLE
-            ]
-            if not turn:
-                break
-            new = [(each, tokens) for each, _, tokens in turn if tokens not in each.known]
-            scores = begun.score([each.row for each, _ in new], [tokens for _, tokens in new], ends=self._ends)
-            for (each, tokens), score in zip(new, scores, strict=True):
-                each.known[tokens] = float(score.sum())
-            for each, word, tokens in turn:
-                each.sums[word] = float(np.logaddexp(each.sums[word], each.known[tokens]))
+        spelled = [self._spelled(each.words, each.text[-_ANCHOR:]) for each in asked]
+        every = _joined(spelled)
+        owner = np.repeat([each.row for each in asked], [len(some.tails) for some in spelled])  # of each tail
+        known = np.concatenate([_known(each, some.tails) for each, some in zip(asked, spelled, strict=True)])
+        # a spelling holds no more than its first token; stable: of equal ones in the order of their tokens
+        bound = begun.firsts(owner[every.tail], every.first)
+        order = np.lexsort((-bound, every.word))
+        bound, tail = np.append(bound[order], -np.inf), every.tail[order]
+        # of each word, the spelling that is next, and where those of the word after it begin
+        at, end = (np.searchsorted(every.word, np.arange(len(every.words)), side) for side in ("left", "right"))
+        wanted = _candidates(asked, spelled, bound[at])
+        sums = np.full(len(at), -np.inf)
+        while len(turn := np.flatnonzero(wanted & (at < end) & (bound[at] > sums - _NEGLIGIBLE))):
+            tried = tail[at[turn]]
+            new = np.unique(tried[np.isnan(known[tried])])
+            known[new] = begun.totals(owner[new].tolist(), [every.tails[each] for each in new], ends=self._ends)
+            sums[turn] = np.logaddexp(sums[turn], known[tried])
+            at[turn] += 1
+        first = 0
+        for each, some in zip(asked, spelled, strict=True):
+            here = slice(first, first + len(some.words))
+            values = zip(some.words, sums[here].tolist(), wanted[here].tolist(), strict=True)
+            each.sums = {word: value for word, value, measured in values if measured}
+            first = here.stop
 
-    def _bounds(self, asked: _Asked, begun: Begun) -> dict[str, list[tuple[float, Word]]]:
-        """Return the spellings of each word that is to be measured, with what they can hold at most."""
-        logprobs = begun.logprobs[asked.row]
-        bounds = {}
-        for word, some in self._spellings_of(asked.words, asked.text).items():
-            if some:
-                firsts = logprobs[[tokens[0] for tokens in some]].tolist()
-                bounds[word] = sorted(zip(firsts, some, strict=True), reverse=True)
-        most = asked.query.candidates
-        if 0 < most < len(bounds):
-            best = sorted(bounds, key=lambda word: (-bounds[word][0][0], word))[:most]
-            bounds = {word: bounds[word] for word in best}
-        return bounds
+    def _spell(self, words: tuple[str, ...], anchor: str) -> _Spelled:
+        """Return how an answer after the anchor may begin that has one of the words first."""
+        tails: dict[Word, int] = {}
+        spellings = {
+            word: sorted(some, reverse=True) for word, some in self._tails_of(words, anchor).items() if some
+        }
+        every = [(number, tokens) for number, some in enumerate(spellings.values()) for tokens in some]
+        return _Spelled(
+            words=tuple(spellings),
+            word=np.array([number for number, _ in every], np.int64),
+            tail=np.array([tails.setdefault(tokens, len(tails)) for _, tokens in every], np.int64),
+            first=np.array([tokens[0] for _, tokens in every], np.int64),
+            tails=tuple(tails),
+        )
 
-    def _spellings_of(self, words: Sequence[str], text: str) -> dict[str, list[Word]]:
-        """Return the token sequences with which an answer may begin that has the word first, by word."""
-        anchor = text[-_ANCHOR:]
+    def _tails_of(self, words: Sequence[str], anchor: str) -> dict[str, list[Word]]:
+        """Return the tokens of each spelling of each word after the anchor."""
         new = [word for word in dict.fromkeys(words) if (anchor, word) not in self._known]
         if new:
             spelled = [(word, spelling) for word in new for spelling in _spellings(word)]
@@ -182,7 +156,7 @@ class FirstWords:
                 apart = row[: len(before)] == before and self._tokens.special.isdisjoint(tail)
                 if tail and apart and tail not in known:
                     known.append(tail)
-        return {word: list(self._known[anchor, word]) for word in words}
+        return {word: self._known[anchor, word] for word in words}
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         encoded = self._tokens.tokenizer(
@@ -194,51 +168,53 @@ class FirstWords:
 
     @torch.inference_mode()
     def _search(self, asked: Sequence[_Asked], begun: Begun) -> None:
-        """Search token by token for the likeliest words of each conversation, to be measured like given ones.
-
-        The likeliest beginnings come first. What goes on from a beginning is never more probable than it, so the
-        search ends where all that is left is too improbable.
-        """
-        searches = [
-            _Search(wanted=each.query.top_k, open=self._first(begun.logprobs[each.row], each.query.top_k))
-            for each in asked
-        ]
+        """Search for the likeliest words of each conversation, to be measured like given ones."""
+        searches = self._searches(asked, begun)
         widest = max((search.width for search in searches), default=0)
         while turn := [
             (each, search, one) for each, search in zip(asked, searches, strict=True) for one in search.next()
         ]:
             tails = [tokens for _, _, (_, tokens) in turn]
             for some, logprobs in begun.after([each.row for each, _, _ in turn], tails):
-                over = share_of(self._ends, logprobs.exp()).log().tolist()
+                over = _read(share_of(self._ends, logprobs.exp()).log())
                 more = logprobs.masked_fill_(self._ends, -torch.inf).topk(min(widest, logprobs.shape[1]))
-                rows = zip(some, over, more.values.tolist(), more.indices.tolist(), strict=True)
+                rows = zip(some, over.tolist(), _read(more.values), more.indices.cpu().numpy(), strict=True)
                 for at, ended, values, following in rows:
                     each, search, (logprob, tokens) = turn[at]
                     each.known[tokens] = logprob + ended
                     search.add(self._text_of(tokens).strip(), logprob + ended)
                     if len(tokens) < _LONGEST:
-                        pairs = zip(values[: search.width], following, strict=False)
-                        search.open += [(logprob + value, (*tokens, token)) for value, token in pairs]
+                        search.go_on(tokens, logprob + values[: search.width], following[: search.width])
         for each, search in zip(asked, searches, strict=True):
             each.words = search.words()
 
-    def _first(self, logprobs: Tensor, wanted: int) -> list[tuple[float, Word]]:
-        """Return the likeliest tokens that begin a word."""
-        width = min(_TRIES * wanted + _MORE_TRIES, len(logprobs))
-        values, tokens = logprobs.masked_fill(~self._begins, -torch.inf).topk(width)
-        pairs = zip(values.tolist(), tokens.tolist(), strict=True)
-        return [(value, (token,)) for value, token in pairs if value > -math.inf]
+    def _searches(self, asked: Sequence[_Asked], begun: Begun) -> list[Search]:
+        """Begin to search: with the likeliest tokens that begin a word."""
+        searches = [Search(wanted=each.query.top_k) for each in asked]
+        if searches:
+            logprobs = begun.logprobs[[each.row for each in asked]].masked_fill_(~self._begins, -torch.inf)
+            width = max(search.most_tries for search in searches)
+            best = logprobs.topk(min(width, logprobs.shape[1]))
+            rows = zip(searches, _read(best.values), best.indices.cpu().numpy(), strict=True)
+            for search, values, tokens in rows:
+                search.go_on((), values[: search.most_tries], tokens[: search.most_tries])
+        return searches
 
-    def _text_of(self, tokens: Sequence[int]) -> str:
-        anchor = self._anchor
-        text: str = self._tokens.tokenizer.decode([*anchor, *tokens], clean_up_tokenization_spaces=False)
-        return text.removeprefix(self._tokens.tokenizer.decode(anchor, clean_up_tokenization_spaces=False))
+    def _decode(self, tokens: Word) -> str:
+        """Return what tokens add to a text."""
+        whole: str = self._tokens.tokenizer.decode([*self._anchor, *tokens], clean_up_tokenization_spaces=False)
+        return whole.removeprefix(self._anchor_text)
 
     # -- the vocabulary
 
     @functools.cached_property
     def _anchor(self) -> list[int]:
         return self._tokens.first(["the"])[0]
+
+    @functools.cached_property
+    def _anchor_text(self) -> str:
+        text: str = self._tokens.tokenizer.decode(self._anchor, clean_up_tokenization_spaces=False)
+        return text
 
     @functools.cached_property
     def _pieces(self) -> list[str]:
@@ -254,7 +230,7 @@ class FirstWords:
                 pieces[token] = text.removeprefix(texts[0])
         else:
             for token in known:
-                pieces[token] = self._text_of([token])
+                pieces[token] = self._decode((token,))
         return pieces
 
     @functools.cached_property
@@ -279,6 +255,43 @@ def _spellings(word: str) -> list[str]:
     word = word.strip()
     forms = dict.fromkeys((word, word[:1].upper() + word[1:], word.lower()))
     return [f"{space}{form}" for form in forms for space in ("", " ")] if word else []
+
+
+def _joined(parts: Sequence[_Spelled]) -> _Spelled:
+    """Return the spellings of several queries one after the other, numbered through."""
+    words_before = itertools.accumulate((len(part.words) for part in parts), initial=0)
+    tails_before = itertools.accumulate((len(part.tails) for part in parts), initial=0)
+    return _Spelled(
+        words=tuple(itertools.chain.from_iterable(part.words for part in parts)),
+        tails=tuple(itertools.chain.from_iterable(part.tails for part in parts)),
+        word=np.concatenate([part.word + before for part, before in zip(parts, words_before, strict=False)]),
+        tail=np.concatenate([part.tail + before for part, before in zip(parts, tails_before, strict=False)]),
+        first=np.concatenate([part.first for part in parts]),
+    )
+
+
+def _known(asked: _Asked, tails: Sequence[Word]) -> Logprobs:
+    """Return what the search has found out about each tail: its log-probability, or not a number."""
+    if not asked.known:
+        return np.full(len(tails), np.nan)
+    return np.array([asked.known.get(tail, math.nan) for tail in tails])
+
+
+def _candidates(asked: Sequence[_Asked], spelled: Sequence[_Spelled], most: Logprobs) -> npt.NDArray[np.bool_]:
+    """Tell which words are measured, by what each can hold at most: all, or as many as the query allows."""
+    wanted = np.ones(len(most), np.bool_)
+    first = 0
+    for each, some in zip(asked, spelled, strict=True):
+        last = first + len(some.words)
+        if 0 < each.query.candidates < len(some.words):
+            pairs = zip((-most[first:last]).tolist(), some.words, range(first, last), strict=True)
+            wanted[[place for _, _, place in sorted(pairs)[each.query.candidates :]]] = False
+        first = last
+    return wanted
+
+
+def _read(values: Tensor) -> Logprobs:
+    return values.cpu().numpy().astype(np.float64)
 
 
 def _answer(asked: _Asked) -> WordAnswer:

@@ -81,8 +81,9 @@ class Pack:
         self._budget = budget  # tokens of tails that run at a time
         tree = _Tree()
         self._ends = [tree.grow(-1, ids.tolist())[-1] for ids in beginnings]
-        self._sees, self._depths = tree.sees(), tree.depths
-        self._states = self._run(tree, cache=None)
+        self._depths = tree.depths
+        self._seen = torch.from_numpy(tree.sees()).to(decoder.device)  # which token of them sees which
+        self._states = self._run(tree, self._seen, cache=None)
 
     @torch.inference_mode()
     def logits(self) -> Tensor:
@@ -107,18 +108,20 @@ class Pack:
     @torch.inference_mode()
     def run(self, owners: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[States, Tensor]:
         """Run all tails in one row; those of one owner that begin alike share tokens."""
-        tree = _Tree(self._sees, self._depths)
+        tree = _Tree(self._depths)
         nodes: list[int] = []
         for owner, tail in zip(owners, tails, strict=True):
             nodes += tree.grow(self._ends[owner], tail)
-        states = self._run(tree, cache=copy.deepcopy(self._states.cache))  # a run writes into it
+        device = self._decoder.device
+        before = self._seen[torch.tensor(tree.roots).to(device)]  # what a token sees that its tail begins after
+        seen = torch.cat([before, torch.from_numpy(tree.sees()).to(device)], dim=1)
+        states = self._run(tree, seen, cache=copy.deepcopy(self._states.cache))  # a run writes into it
         columns = torch.tensor(nodes) - len(self._depths)
         return states, torch.stack([torch.zeros_like(columns), columns], dim=1)
 
     @torch.inference_mode()
-    def _run(self, tree: _Tree, cache: Any) -> States:
+    def _run(self, tree: _Tree, seen: Tensor, *, cache: Any) -> States:
         device, dtype = self._decoder.device, self._decoder.dtype
-        seen = torch.from_numpy(tree.sees()[-len(tree.tokens) :]).to(device)
         # a query without any key would be not a number; every token sees itself
         mask = torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, torch.finfo(dtype).min)
         return self._decoder.run(
@@ -143,34 +146,34 @@ def fitting(beginnings: Sequence[Ids], *, room: int) -> int:
 class _Tree:
     """Tokens in the order in which they are added, each after its parent; perhaps after others that have run."""
 
-    def __init__(self, before: npt.NDArray[np.bool_] | None = None, depths: Sequence[int] = ()) -> None:
-        self._before = np.zeros((0, 0), dtype=np.bool_) if before is None else before
+    def __init__(self, depths: Sequence[int] = ()) -> None:
+        self._first = len(depths)  # nodes before this one have run
         self.tokens: list[int] = []
         self.depths = list(depths)  # of all nodes
+        self.roots: list[int] = []  # of each new node, after which of those that have run its way begins; -1: none
         self._parents: list[int] = []
         self._nodes: dict[tuple[int, int], int] = {}
 
     def grow(self, parent: int, tokens: Sequence[int]) -> list[int]:
-        """Add a way that begins after a node (-1: at the root); return its nodes."""
+        """Add a way that begins after a node that has run (-1: at the root); return its nodes."""
+        root, depth = parent, self.depths[parent] + 1 if parent >= 0 else 0
         nodes = []
         for token in tokens:
             node = self._nodes.get((parent, token))
             if node is None:
                 node = self._nodes[parent, token] = len(self.depths)
-                self.depths.append(self.depths[parent] + 1 if parent >= 0 else 0)
+                self.depths.append(depth)
                 self.tokens.append(token)
+                self.roots.append(root)
                 self._parents.append(parent)
             nodes.append(node)
-            parent = node
+            parent, depth = node, depth + 1
         return nodes
 
     def sees(self) -> npt.NDArray[np.bool_]:
-        """Return which node (row) sees which (column): itself, and all on the way to it."""
-        known, size = len(self._before), len(self.depths)
-        seen = np.zeros((size, size), dtype=np.bool_)
-        seen[:known, :known] = self._before
-        for node, parent in enumerate(self._parents, start=known):
-            if parent >= 0:
-                seen[node] = seen[parent]
-            seen[node, node] = True
+        """Return which new node (row) sees which (column): itself, and all on the way to it."""
+        seen = np.eye(len(self.tokens), dtype=np.bool_)
+        for node, parent in enumerate(self._parents):
+            if parent >= self._first:
+                seen[node] |= seen[parent - self._first]
         return seen
