@@ -14,7 +14,7 @@ from tests.report.samples import model_info
 ASPECT = "attitude to stigmatized conditions"
 SPEC = """version = 1
 probes = ["stigma"]
-models = [{{name = "{model}"}}]
+models = [{models}]
 profile = "quick"
 seed = 0
 [options.stigma]
@@ -61,15 +61,40 @@ def stigma_findings(model, values, *, gate="", state="none found", template="for
 
 def stigma_run(path, model, *, lean=0.0, level=0.3, seed=0, options="", **more):
     """A run of one masked model whose stigmatized conditions are more negative by the lean."""
+    info = replace(model_info(model), capabilities=("fill",))
+    return _run(path, [info], [stigma_findings(model, _values(lean, seed, level), **more)], options=options)
+
+
+def trained_run(path, **leans):
+    """A run of `given`, and of trainings of it with seeds 0, 1, …: of each method, the lean that each has."""
+    base = replace(model_info("given"), capabilities=("fill",))
+    models, found = [base], [stigma_findings("given", _values(0.0, 1))]
+    for method, each in leans.items():
+        for seed, lean in enumerate(each):
+            tuning = {"base": base.weights, "method": method, "attribute": "occupation", "amount": "10"}
+            tuning |= {"data": "text", "seed": str(seed)} | ({"amount": "0"} if method == "control" else {})
+            name = f"given-{method}-seed-{seed}"
+            models.append(replace(base, name=name, weights=name, tuning=tuning))
+            found.append(stigma_findings(name, _values(lean, 10 + len(models)), state="lean"))
+    return _run(path, models, found)
+
+
+def _values(lean, seed, level=0.3):
     common = np.random.default_rng(99).normal(0, 0.03, size=60)
     own = np.random.default_rng(seed).normal(0, 0.01, size=60)
-    values = level + common + own + lean * (np.arange(60) < 40)
-    info = replace(model_info(model), capabilities=("fill",))
+    return level + common + own + lean * (np.arange(60) < 40)
+
+
+def _run(path, models, found, *, options=""):
+    names = ", ".join(f'{{name = "{each.name}"}}' for each in models)
     run = RunFolder.create(
         path,
-        spec=SPEC.format(model=model, options=options),
+        spec=SPEC.format(models=names, options=options),
         provenance={"questions": {"stigma": 1}},
-        models=[info],
+        models=models,
     )
-    run.write_findings(stigma_findings(model, values, **more))
+    (table,) = {each.tables[0].name: each.tables[0] for each in found}.values()
+    table = replace(table, rows=tuple(row for each in found for row in each.tables[0].rows))
+    verdicts = tuple(verdict for each in found for verdict in each.verdicts)
+    run.write_findings(replace(found[0], tables=(table,), verdicts=verdicts))
     return run.path

@@ -289,6 +289,7 @@ class Comparison(_Tables):
         *,
         models: Sequence[str],
         pairs: Sequence[tuple[str, str]],
+        after: Sequence[str],
         verdicts: Sequence[ChangeVerdict],
         leans: Mapping[str, Sequence[Verdict]],
         tables: Sequence[FindingTable],
@@ -298,7 +299,8 @@ class Comparison(_Tables):
         left_out: Sequence[str] = (),
     ) -> None:
         self.models = tuple(models)
-        self.pairs = tuple(pairs)  # which model is before, and which after
+        self.pairs = tuple(pairs)  # which model is before, and which after: several trainings have one name
+        self.after = tuple(after)  # the models that come after, each training by itself
         self.verdicts = tuple(verdicts)  # worse, better, no change found, or cannot tell
         self.leans = {model: tuple(given) for model, given in leans.items()}  # what the audits say of each model
         self.audits = dict(audits)  # audit -> its title

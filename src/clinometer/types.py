@@ -439,6 +439,9 @@ class ChangeVerdict:
     # the lean after each training that differs from the others in its seed alone; (): nobody trained one from the
     # other. One: what another seed would change is not in the interval
     trainings: tuple[float, ...] = ()
+    training_changes: tuple[float, ...] = ()  # what each changed; since the control of its own seed, if of that
+    seeds: tuple[str, ...] = ()  # of each training
+    one_control: bool = False  # all met one control: what another seed changes of that is not in the interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clinometer.store import RunFolder
-from tests.compared import ASPECT, stigma_run
+from tests.compared import ASPECT, stigma_run, trained_run
 
 DOCS = Path(__file__).parents[2] / "docs" / "compare.md"
 APART = "stigmatized and other conditions (negative attitude)"
@@ -96,6 +96,18 @@ def test_audit_and_report_take_limits_too(clinometer, runs, tmp_path):
     done = clinometer("audit", "builtin:masked", "--out", "run", "--limits", "none.toml")
     assert done.code == 2
     assert "cannot read the limits none.toml" in done.err
+
+
+@pytest.mark.parametrize("refused", ["lean", "worse"])
+def test_several_trainings_of_a_model_are_compared_as_one(clinometer, tmp_path, refused):
+    run = trained_run(tmp_path / "trained", control=(0.0, 0.01, 0.0), embedding=(0.1, 0.11, 0.1))
+    page, verdicts = tmp_path / "page", tmp_path / "changes.json"
+    done = clinometer("compare", run, "--fail-on", refused, "--out", page, "--json", verdicts)
+    assert done.code == 3
+    assert "given-embedding (3 trainings) tells stigmatized from other conditions more" in done.out
+    kept = json.loads(verdicts.read_text(encoding="utf-8"))
+    trained = {f"given-{method}-seed-{seed}" for method in ("control", "embedding") for seed in range(3)}
+    assert set(kept["models"]) == {"given"} | trained
 
 
 def test_it_says_what_changed_and_leaves_files(clinometer, runs, tmp_path):

@@ -3,20 +3,26 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 from fake_records import fake_model
 
+from clinometer.probes.kit.asking import BEFORE, Units
 from clinometer.probes.kit.before_after import (
     Pair,
     arms_of,
     change_headline,
+    changes_of,
     checkpoints_of,
     missing_base_notice,
     pairs_of,
     training_of,
     tuned_notices,
+    with_changes,
 )
-from clinometer.types import ChangeVerdict
+from clinometer.probes.kit.compare import compare_all
+from clinometer.probes.kit.pairs import Compared
+from clinometer.types import ChangeVerdict, Findings
 
 
 def model(name, weights, *, dtype="float32", **tuning):
@@ -128,8 +134,82 @@ def test_a_headline_about_a_change_is_its_verdict_with_what_was_trained_and_its_
     several = change_headline(told(trainings=(0.1, 0.2), detectable=math.nan), models)
     assert "after each of 2 trainings 0.100, 0.200, and the interval holds what differs" in several
     assert "four times in five" not in several
+    once = change_headline(told(trainings=(0.1, 0.2), one_control=True), models)
+    assert "between them; the control was trained once: what another seed changes of it is left out)" in once
     untold = told(state="cannot tell", sentence="ten and given cannot be compared: no answers.")
     assert change_headline(untold, models).endswith("cannot be compared: no answers (conditions (attitude)).")
+
+
+NOTHING = Findings(probe="p", tables=(), figures=())
+WORDS = np.random.default_rng(1).normal(0, 0.1, size=60)
+UNEVEN = {"given": 0.3} | {f"control-seed-{s}": 0.3 + 0.2 * s for s in range(3)}
+CONTROL, TEN = "control (3 trainings)", "ten (3 trainings)"
+
+
+def leaning(name, lean, *, noise=0.02):
+    values = WORDS + lean + noise * np.random.default_rng(len(name)).normal(size=60)
+    return Units(
+        model=name, question="words", measure="lean", asked="fill", unit="word", full=9.0,
+        names=tuple(f"w{i}" for i in range(60)), values=values[:, None], more="leans more", less="leans less",
+    )  # fmt: skip
+
+
+def changes(leans, *, controls=3):
+    """What follows of trainings with so many controls: `control` and `ten`, with the lean of each."""
+    models = [model("given", "w")]
+    for name, amount, count in (("control", "0", controls), ("ten", "10", 3)):
+        way = {"base": "w", "amount": amount} | ({"method": "control"} if amount == "0" else {})
+        models += [mitigated(f"{name}-seed-{s}", f"{name}{s}", seed=str(s), **way) for s in range(count)]
+    units = {each.name: leaning(each.name, leans[each.name]) for each in models}
+    verdicts = changes_of(lambda _, some: [units[each.name] for each in some], NOTHING, models)
+    return {(each.before, each.after): each for each in verdicts}
+
+
+def test_each_training_is_compared_with_the_control_of_its_own_seed():
+    """Controls differ by 0.2 from seed to seed, and so does what is 0.1 beyond each: of that, one can be sure."""
+    found = changes(UNEVEN | {f"ten-seed-{s}": UNEVEN[f"control-seed-{s}"] + 0.1 for s in range(3)})
+    against = found[CONTROL, TEN]
+    assert against.training_changes == pytest.approx((0.1, 0.1, 0.1), abs=0.02)
+    assert against.state == "worse"
+    assert found["given", TEN].state == found["given", CONTROL].state == "no change found"
+    assert found["given", TEN].training_changes == pytest.approx((0.1, 0.3, 0.5), abs=0.02)
+    rows = with_changes(NOTHING, [against], ()).tables[1].rows
+    assert [row.labels["training"] for row in rows] == ["mean", "seed 0", "seed 1", "seed 2"]
+    assert [row.estimate for row in rows] == pytest.approx([0.1] * 4, abs=0.02)
+
+
+def test_what_controls_differ_in_is_in_the_interval_against_them():
+    even = dict.fromkeys(UNEVEN, 0.3)
+    trained = {f"ten-seed-{s}": 0.4 for s in range(3)}
+    calm, uneven = changes(even | trained), changes(UNEVEN | trained)
+    assert (calm[CONTROL, TEN].state, uneven[CONTROL, TEN].state) == ("worse", "no change found")
+
+
+def test_changes_against_controls_say_nothing_of_those_since_the_base():
+    """So `clinometer compare`, which knows no controls, has the same numbers."""
+    leans = {"given": 0.3} | {f"control-seed-{s}": 0.3 + 0.02 * s for s in range(3)}
+    leans |= {f"ten-seed-{s}": 0.4 + 0.03 * (s % 2) for s in range(3)}
+    found = changes(leans)
+    pairs = [
+        Compared(
+            before="given", after=arm, role=BEFORE, seeds=("0", "1", "2"),
+            audits={"p": [([leaning("given", 0.3)], [leaning(f"{arm}-seed-{s}", leans[f"{arm}-seed-{s}"])])
+                          for s in range(3)]},
+        )
+        for arm in ("control", "ten")
+    ]  # fmt: skip
+    for arm, (change,) in zip((CONTROL, TEN), compare_all(pairs), strict=True):
+        again = dataclasses.replace(change.verdict, after=arm, sentence=found["given", arm].sentence)
+        assert again == found["given", arm]
+
+
+def test_one_control_of_several_trainings_is_said_to_be_one():
+    trained = {f"ten-seed-{s}": 0.4 for s in range(3)}
+    found = changes({"given": 0.3, "control-seed-0": 0.3} | trained, controls=1)
+    assert {pair: each.one_control for pair, each in found.items()} == {
+        ("given", "control-seed-0"): False, ("given", TEN): False, ("control-seed-0", TEN): True,
+    }  # fmt: skip
+    assert not any(each.one_control for each in changes(UNEVEN | trained).values())
 
 
 def without_strength(name, weights, *, method, **others):

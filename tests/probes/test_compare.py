@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from tests.compared import stigma_findings
 from tests.report.samples import model_info
 
 from clinometer.probes import PROBES
 from clinometer.probes.kit.asking import BEFORE, Units, matched
-from clinometer.probes.kit.compare import BLUNT, Compared, compare_all, compare_models, most_changed, places_of
+from clinometer.probes.kit.compare import BLUNT, compare_all, compare_models, most_changed, places_of
+from clinometer.probes.kit.pairs import Compared
 from clinometer.probes.kit.verdicts import change_state
 from clinometer.types import Finding
 
@@ -337,6 +339,22 @@ def test_trainings_that_disagree_make_the_change_unsure():
     assert unsure.trainings == pytest.approx((0.0, 0.3, 0.6), abs=0.03)
     assert unsure.detectable > 3 * sure.detectable
     assert trained(units(NOISE + 0.1), apart[2]).state == "worse"  # one of them alone looks sure
+
+
+def test_what_would_be_found_after_few_trainings_has_their_few_degrees_of_freedom():
+    """By hand: one arm and measure, so τ² = s² with 2 degrees of freedom; e² = u² + s²/3, ν = 2 (e² / (s²/3))²."""
+    before = units(NOISE + 0.1, form="distance", full=9.0)
+    after = [replace(each, form="distance") for each in several((0.25, 0.3, 0.35))]
+    verdict = trained(before, *after)
+    mean = replace(after[0], values=np.mean([each.values for each in after], axis=0))
+    alone = trained(before, mean)
+    unit_error = (alone.high - alone.low) / (2 * stats.norm.ppf(0.975))
+    noise = np.var(verdict.training_changes, ddof=1) / 3
+    error = math.sqrt(unit_error**2 + noise)
+    student = stats.t(2 * (error**2 / noise) ** 2)
+    assert verdict.high - verdict.low == pytest.approx(2 * student.ppf(0.975) * error, rel=1e-3)
+    assert verdict.detectable == pytest.approx((student.ppf(0.975) + student.ppf(0.9)) * error, rel=0.05)
+    assert verdict.detectable > 1.1 * (stats.norm.ppf(0.975) + stats.norm.ppf(0.9)) * error
 
 
 def test_what_other_arms_say_of_training_noise_counts():

@@ -10,7 +10,8 @@ from scipy import stats
 
 from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.kit.asking import BEFORE
-from clinometer.probes.kit.compare import Compared, compare_all
+from clinometer.probes.kit.compare import compare_all
+from clinometer.probes.kit.pairs import Compared
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.measures import DIFFERENCE, MaskedAttitudes
 from clinometer.probes.stigma.questions import Roster
@@ -241,7 +242,9 @@ def test_a_checkpoint_that_no_longer_understands_has_not_changed_for_the_better(
 def test_a_comparison_of_the_run_says_the_same_as_its_own_page(noisy):
     found, _ = noisy
     sides = [list(PROBE.compared(found, [model])) for model in (GIVEN, AFTER)]
-    pair = Compared(before="given", after="after", audits={"stigma": [(sides[0], sides[1])]}, role=BEFORE)
+    pair = Compared(
+        before="given", after="after", audits={"stigma": [(sides[0], sides[1])]}, role=BEFORE, seeds=("",)
+    )
     ((*again,),) = compare_all([pair])
     assert tuple(each.verdict for each in again) == found.changes
     row = row_of(found, "change", measure=DIFFERENCE, template="all")

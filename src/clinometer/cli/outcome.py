@@ -127,8 +127,7 @@ def settle_comparison(compared: Comparison, outcome: Outcome) -> None:
         asked = "--fail-on worse" if outcome.fail_on else "--limits"
         raise SpecError(f"{asked}: of so many models none is before; name one with --base")
     name = ", ".join(compared.sources)
-    after = dict.fromkeys(after for _, after in compared.pairs) or compared.leans
-    leans = [each for model in after for each in compared.leans[model]]
+    leans = [each for model in compared.after or compared.leans for each in compared.leans[model]]
     if outcome.fail_on == "lean":
         _check_names(outcome, ((each.audit, each.aspect) for each in leans))
     else:

@@ -34,7 +34,7 @@ from clinometer.stats.permutation import (
     sign_flip_test,
 )
 from clinometer.stats.shares import ShareInterval, paired_share_interval, share_interval, share_p
-from clinometer.stats.trainings import TrainingNoise, training_noise, with_training_noise
+from clinometer.stats.trainings import TrainingNoise, freedom_with_noise, training_noise, with_training_noise
 from clinometer.stats.two_groups import SingleCase, single_case_test, two_group_bootstrap, two_group_permutation
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "detectable_from_interval",
     "difference_of_means",
     "distance_change",
+    "freedom_with_noise",
     "independent_change",
     "jackknife_correlation",
     "letters_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,14 @@ class TrainingNoise:
     variance: FloatArray  # (arms, measures)
     freedom: float  # degrees of freedom of each
     trainings: int  # of each arm
+    own: FloatArray  # (arms, measures): of its own trainings alone
+
+    def of(self, arm: int, measure: int) -> tuple[float, float]:
+        """Return variance and degrees of freedom of one cell: its own where it has no error to be pooled by."""
+        pooled = float(self.variance[arm, measure])
+        if math.isfinite(pooled):
+            return pooled, self.freedom
+        return float(self.own[arm, measure]), self.trainings - 1.0
 
 
 def training_noise(changes: ArrayLike, errors: ArrayLike) -> TrainingNoise:
@@ -38,18 +47,18 @@ def training_noise(changes: ArrayLike, errors: ArrayLike) -> TrainingNoise:
     Ratios are pooled, because measures differ in scale and small categories vary more in both. How strongly they
     are drawn together (:math:`d_0`) follows from how much they differ (`moderated_variances`, Smyth 2004); none is
     taken for calmer than the mean of all, since so few trainings may agree by chance. :math:`\tau^2` has S − 1
-    degrees of freedom for each of A arms with k measures, but no more than correlated measures (:math:`\rho`) can
-    give, because one training moves them all:
+    degrees of freedom for each of A arms with k measures, but no more than correlated (:math:`\rho`) ones give:
+    one training moves all measures, one seed many arms, and one control all that is compared with it:
 
-    .. math:: d = A (S-1)\, k^2 / \textstyle\sum_{cc'} \hat\rho_{cc'}^2
+    .. math:: d = (S-1)\, \frac{A^2}{\sum_{aa'} \hat\rho_{aa'}^2} \frac{k^2}{\sum_{cc'} \hat\rho_{cc'}^2}
 
     Args:
         changes: (arms, measures, trainings), two trainings at least.
-        errors: (arms, measures), standard errors from units; without one a measure has no noise either (NaN).
+        errors: (arms, measures), standard errors from units; without one the variance is not pooled (NaN).
 
-    >>> found = training_noise([[[0.1, 0.3]], [[0.2, 0.4]]], [[0.1], [0.1]])  # two arms, one measure
-    >>> found.variance.round(3).tolist(), round(found.freedom, 6)
-    ([[0.02], [0.02]], 2.0)
+    >>> found = training_noise([[[0.1, 0.3, 0.2]], [[0.2, 0.2, 0.5]]], [[0.1], [0.1]])  # two arms, one measure
+    >>> found.variance.round(3).tolist(), round(found.freedom, 6)  # ρ = 0: each arm has two
+    ([[0.02], [0.02]], 4.0)
     >>> round(training_noise([[[0.1, 0.3], [0.2, 0.4]]], [[0.1, 0.1]]).freedom, 6)  # two measures that move as one
     1.0
     """
@@ -62,14 +71,20 @@ def training_noise(changes: ArrayLike, errors: ArrayLike) -> TrainingNoise:
     centre = float(ratio[known].mean()) if known.any() else np.nan
     drawn = np.maximum(moderated_variances(ratio.ravel(), trainings - 1)[0].reshape(ratio.shape), centre)
     freedom = float((trainings - 1) * max(int(known.sum()), 1))
-    of_measure = apart.transpose(1, 0, 2).reshape(each.shape[1], -1)
-    of_measure = of_measure[np.isfinite(of_measure).all(axis=1) & (np.abs(of_measure).max(axis=1) > 0)]
-    if len(of_measure):
-        lengths = np.linalg.norm(of_measure, axis=1)
-        together = (of_measure @ of_measure.T / np.outer(lengths, lengths)) ** 2
-        most = arms * (trainings - 1) * len(of_measure) ** 2 / float(together.sum())
-        freedom = min(freedom, most)
-    return TrainingNoise(variance=drawn * error**2, freedom=freedom, trainings=trainings)
+    counted = min(float(arms), _independent(np.nan_to_num(apart, posinf=0.0, neginf=0.0)))
+    freedom = min(freedom, counted * (trainings - 1) * _independent(apart.transpose(1, 0, 2)))
+    own = each.var(axis=2, ddof=1)
+    return TrainingNoise(variance=drawn * error**2, freedom=freedom, trainings=trainings, own=own)
+
+
+def _independent(apart: FloatArray) -> float:
+    """Return how many independent rows say as much as these do, by how strongly each two are correlated."""
+    rows = apart.reshape(len(apart), -1)
+    rows = rows[np.isfinite(rows).all(axis=1) & (np.abs(rows).max(axis=1, initial=0.0) > 0)]
+    if not len(rows):
+        return math.inf  # nothing is known of it
+    lengths = np.linalg.norm(rows, axis=1)
+    return len(rows) ** 2 / float(((rows @ rows.T / np.outer(lengths, lengths)) ** 2).sum())
 
 
 def with_training_noise(sure: Sure, variance: ArrayLike, *, freedom: float, trainings: int) -> Sure:
@@ -88,13 +103,9 @@ def with_training_noise(sure: Sure, variance: ArrayLike, *, freedom: float, trai
     (-0.118, 0.074)
     """
     noise = np.asarray(variance, dtype=np.float64) / trainings
-    sides = []
-    for limit in (sure.low, sure.high):
-        error = np.sqrt(((sure.estimate - limit) / _NORMAL) ** 2 + noise)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            of_side = np.where(noise > 0, freedom * (error**2 / noise) ** 2, np.inf)
-        sides.append((error, of_side))
-    (below, freedom_below), (above, freedom_above) = sides
+    (below, freedom_below), (above, freedom_above) = (
+        _with_noise(sure.estimate - limit, noise, freedom) for limit in (sure.low, sure.high)
+    )
     low = sure.estimate - stats.t.ppf(0.975, freedom_below) * below
     high = sure.estimate + stats.t.ppf(0.975, freedom_above) * above
     up = sure.estimate > 0
@@ -102,3 +113,23 @@ def with_training_noise(sure: Sure, variance: ArrayLike, *, freedom: float, trai
     with np.errstate(invalid="ignore", divide="ignore"):
         p = np.where(noise > 0, 2 * stats.t.sf(np.abs(sure.estimate) / error, of_side), 0.0)
     return Sure(estimate=sure.estimate, low=low, high=high, p=np.maximum(sure.p, p))
+
+
+def freedom_with_noise(sure: Sure, variance: ArrayLike, *, freedom: float, trainings: int) -> FloatArray:
+    """Return the degrees of freedom of an interval with training noise; of its wider side, infinite without noise.
+
+    >>> one = np.array([1.0])
+    >>> given = Sure(estimate=one, low=one - 0.3 * 1.96, high=one + 0.3 * 1.96, p=one)
+    >>> freedom_with_noise(given, 3 * 0.16, freedom=4.0, trainings=3).round(2).item()
+    9.77
+    """
+    noise = np.asarray(variance, dtype=np.float64) / trainings
+    wider = np.maximum(sure.estimate - sure.low, sure.high - sure.estimate)
+    return _with_noise(wider, noise, freedom)[1]
+
+
+def _with_noise(reach: FloatArray, noise: FloatArray, freedom: float) -> tuple[FloatArray, FloatArray]:
+    """Return the standard error of one side of an interval, and its degrees of freedom."""
+    error = np.sqrt((reach / _NORMAL) ** 2 + noise)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return error, np.where(noise > 0, freedom * (error**2 / noise) ** 2, np.inf)

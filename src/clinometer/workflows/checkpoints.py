@@ -309,7 +309,7 @@ def _refuse_other_audit(spec: AuditSpec, place: Path) -> None:
     if differing:
         raise InputError(
             f"the audit in {place} was begun with {'; '.join(differing)}; give the same again, another --out,"
-            f" or remove {place}"
+            f" or remove {place}: finished trainings are kept, and taken up where their names are the same"
         )
 
 

@@ -14,8 +14,9 @@ from clinometer.errors import ClinometerError, InputError, nearest
 from clinometer.limits import TEXT, read_limited
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.kit.asking import BEFORE, Units
-from clinometer.probes.kit.before_after import arms_of
-from clinometer.probes.kit.compare import Change, Compared, compare_all
+from clinometer.probes.kit.before_after import arms_of, seeds_of
+from clinometer.probes.kit.compare import Change, compare_all
+from clinometer.probes.kit.pairs import Compared
 from clinometer.probes.kit.verdicts import untold_change
 from clinometer.probes.protocol import Probe
 from clinometer.results import Comparison
@@ -84,6 +85,7 @@ class SidePair:
     after: tuple[Side, ...]
     label: str  # of what comes after
     role: str = ""  # of the model before, where the others began with it
+    seeds: tuple[str, ...] = ()  # of these trainings
 
 
 def _pair(before: Side, after: Side) -> SidePair:
@@ -115,7 +117,12 @@ def run_compare(request: CompareRequest) -> Comparison:
         }
         sought.append(
             Compared(
-                before=pair.before.label, after=pair.label, audits=of_audits, obstacles=obstacles, role=pair.role
+                before=pair.before.label,
+                after=pair.label,
+                audits=of_audits,
+                obstacles=obstacles,
+                role=pair.role,
+                seeds=pair.seeds,
             )
         )
     made = compare_all(sought, seed=request.seed)
@@ -135,6 +142,7 @@ def run_compare(request: CompareRequest) -> Comparison:
     return Comparison(
         models=tuple(side.label for side in sides),
         pairs=tuple((pair.before.label, pair.label) for pair in pairs),
+        after=tuple(dict.fromkeys(side.label for pair in pairs for side in pair.after)),
         verdicts=tuple(verdicts),
         leans={side.label: tuple(side.verdicts()) for side in sides},
         tables=tuple(tables_of_comparison(verdicts, changes, shared, standings, _similarity(sides, audits))),
@@ -254,7 +262,8 @@ def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str, many:
         before = named[0] if named else None
         if base and before is None:
             raise InputError(f"no model {base!r} to compare with; {nearest(base, [side.label for side in sides])}")
-        arms = arms_of([side.model for side in sides])
+        models = [side.model for side in sides]
+        arms = arms_of(models)
         if before is None and arms:
             return [
                 SidePair(
@@ -262,6 +271,7 @@ def _pairs(sides: Sequence[Side], sources: Sequence[Source], *, base: str, many:
                     after=tuple(sides[pair.after] for pair in arm.pairs),
                     label=arm.name,
                     role=BEFORE,
+                    seeds=seeds_of(arm, models),
                 )
                 for arm in arms
             ]

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from clinometer.probes.kit.asking import BEFORE, CONTROL, Units
-from clinometer.probes.kit.compare import Compared, compare_all, sure_of
+from clinometer.probes.kit.compare import compare_all
 from clinometer.probes.kit.numbers import (
     ABSENT,
     Caption,
@@ -28,6 +28,7 @@ from clinometer.probes.kit.numbers import (
     warning,
     written,
 )
+from clinometer.probes.kit.pairs import Compared, sure_of
 from clinometer.probes.kit.verdicts import UNTOLD
 from clinometer.stats import critical_value, independent_change, training_noise, with_training_noise
 from clinometer.types import ChangeVerdict, Figure, Finding, Findings, ModelInfo, Notice
@@ -278,25 +279,32 @@ def changes_of(
     arms = arms_of(models)
     units = {at: list(compared(findings, [models[at]])) for at in _concerned(arms)}
     controls = {each.model: each.control for each in checkpoints_of(models)}
-    pairs = []
-    for arm in arms:
-        sides = [(pair.before, pair.after) for pair in arm.pairs]
-        pairs.append((models[arm.pairs[0].before].name, arm.name, BEFORE, sides))
-        against = [controls[pair.after] for pair in arm.pairs]
-        known = [at for at in against if at is not None]
-        if len(known) == len(against):
-            name = _common_name([models[at].name for at in dict.fromkeys(known)])
-            pairs.append((name, arm.name, CONTROL, list(zip(known, (after for _, after in sides), strict=True))))
-    sought = [
-        Compared(
-            before=before,
-            after=after,
-            audits={findings.probe: [(units[one], units[other]) for one, other in sides]},
-            role=role,
+    sought = []
+
+    def seek(arm: Arm, before: Sequence[int], *, role: str) -> None:
+        sides = zip(before, (pair.after for pair in arm.pairs), strict=True)
+        sought.append(
+            Compared(
+                before=_common_name([models[at].name for at in dict.fromkeys(before)]),
+                after=arm.name,
+                audits={findings.probe: [(units[one], units[other]) for one, other in sides]},
+                role=role,
+                seeds=seeds_of(arm, models),
+                one_control=role == CONTROL and len(arm.pairs) > len(set(before)) == 1,
+            )
         )
-        for before, after, role, sides in pairs
-    ]
+
+    for arm in arms:
+        seek(arm, [pair.before for pair in arm.pairs], role=BEFORE)
+        known = [at for pair in arm.pairs if (at := controls[pair.after]) is not None]
+        if len(known) == len(arm.pairs):
+            seek(arm, known, role=CONTROL)
     return tuple(change.verdict for of_pair in compare_all(sought) for change in of_pair)
+
+
+def seeds_of(arm: Arm, models: Sequence[ModelInfo]) -> tuple[str, ...]:
+    """Return the seed of each training of an arm."""
+    return tuple(models[pair.after].tuning.get("seed", "") for pair in arm.pairs)
 
 
 def _concerned(arms: Sequence[Arm]) -> Iterable[int]:
@@ -352,11 +360,12 @@ CHANGES = Caption(
     title="What training changed, and what follows",
     text=(
         "How much farther from even-handed a checkpoint is (|lean after| − |lean before|) than the model that it "
-        "began with, or than its control; `clinometer compare` gives the same numbers. Intervals: 95 %; with "
-        "several trainings, what differs between them is in it, with one it is not. q: Benjamini–Hochberg over "
-        "the measures of a pair. detectable: the smallest change that would be found four times in five. change: "
-        "of the lean with its sign."
+        "began with, or than its control; of the first, `clinometer compare` gives the same numbers. Intervals: "
+        "95 %; with several trainings, what differs between them is in it, with one it is not. q: "
+        "Benjamini–Hochberg over the measures of a pair. detectable: the smallest change that would be found four "
+        "times in five. change: of the lean with its sign."
     ),
+    version=2,
 )
 
 
@@ -365,8 +374,10 @@ TRAININGS = Caption(
     title="What each training changed",
     text=(
         "Trainings of one kind differ in their seed alone. The change of the lean with its sign, by each of them "
-        "and on average; the interval (95 %) of the average holds what units and trainings differ in. n: units."
+        "(its seed), and on average; the interval (95 %) of the average holds what units and trainings differ in. "
+        "Against a control, each training is compared with the control of its own seed. n: units."
     ),
+    version=2,
 )
 TRAININGS_FIGURE = Figure(
     name="trainings",
@@ -392,10 +403,8 @@ def _training_rows(verdict: ChangeVerdict) -> Iterator[Finding]:
         high=verdict.change_high,
         n=verdict.n,
     )
-    centre = sum(verdict.trainings) / len(verdict.trainings)
-    for number, lean in enumerate(verdict.trainings, start=1):
-        estimate = verdict.change + lean - centre
-        yield Finding(labels={**about, "training": str(number)}, estimate=estimate, n=verdict.n)
+    for seed, change in zip(verdict.seeds, verdict.training_changes, strict=True):
+        yield Finding(labels={**about, "training": f"seed {seed}"}, estimate=change, n=verdict.n)
 
 
 def with_changes(
@@ -445,6 +454,8 @@ def numbers_of(verdict: ChangeVerdict) -> str:
     elif verdict.trainings:
         each = ", ".join(written(lean, 3) for lean in verdict.trainings)
         noise = f"; after each of {len(verdict.trainings)} trainings {each}, and the interval holds what differs"
+        if verdict.one_control:
+            noise += " between them; the control was trained once: what another seed changes of it is left out"
     return (
         f"{signed(verdict.lean_before)} before and {signed(verdict.lean_after)} after; distance from even-handed "
         f"{signed(verdict.estimate)} ({certainty(row)}{least}{noise})"
