@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from clinometer.data import EMOTIONS
+from clinometer.replication import Outputs, Settings
 from clinometer.replication.stigma import BLANKS, CLASSIFIERS, MASKED, OUTCOMES, WORDINGS
 
 NOTHING = [0.0] * 7  # the emotions beyond negative and positive
@@ -74,3 +75,7 @@ def words(folder: Path, model: str, negative: dict[str, float]) -> None:
         ]
         header = ",prompt,predicted_word,probs,condition,pachankis_conditions,category\n"
         write(folder, f"{BLANKS}/{MASKED[model].format(template)}", header + "".join(rows))
+
+
+def cells(item, folder, **settings):
+    return {cell.name: cell for cell in item(Outputs(folder), Settings(**settings))}

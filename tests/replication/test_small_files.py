@@ -10,9 +10,8 @@ import pytest
 
 import clinometer
 from clinometer.errors import DataError
-from clinometer.replication import PAPERS, Cell, Outputs, Settings, stereotypes, stigma
-from clinometer.replication.stigma import AGGREGATE, CLASSIFIERS, MASKED
-from tests.replication.authors_files import conditions, emotions, lexicon, outcomes, words, write
+from clinometer.replication import PAPERS, Cell, stereotypes
+from tests.replication.authors_files import cells, emotions, lexicon, write
 
 TUNED = "finetuned1epoch/roberta-base"
 BEFORE = {"Muslims": (10.0, 0.0), "Sikhs": (10.0, 10.0), "Mormons": (0.0, 10.0)}
@@ -21,10 +20,6 @@ AFTER = {"Muslims": (10.0, 0.0), "Sikhs": (0.0, 10.0), "Mormons": (10.0, 10.0)}
 # Their ranks: (3 2 1) and (3 1 2): ρ = 1 − 6·2/24 = .5; (1.5 3 1.5) and (1 3 2): 1.5/√3; (1 2 3) and (1.5 1.5 3):
 # 1.5/√3
 SHIFT = (0.5 + 3**0.5 / 2 + 3**0.5 / 2) / 3 - 1
-
-
-def cells(item, folder, **settings):
-    return {cell.name: cell for cell in item(Outputs(folder), Settings(**settings))}
 
 
 def test_rounding_decides_whether_a_number_agrees():
@@ -80,9 +75,9 @@ def test_groups_without_a_vector_are_taken_from_their_words(tmp_path):
 def test_similarity_of_two_models_by_hand(tmp_path):
     for model, vectors in (("roberta-base", BEFORE), ("bart-base", AFTER)):
         for category in stereotypes.CATEGORIES:
-            # the other categories are the same three groups by other names, so alike as the first
-            named = vectors if category == "religion" else {}
-            emotions(tmp_path, f"pretrained_models/{category}_{model}", named)
+            emotions(
+                tmp_path, f"pretrained_models/{category}_{model}", vectors
+            )  # the same groups, so they add none
     found = cells(stereotypes.similarity, tmp_path)["RoBERTa-B and BART-B"]
     assert (found.ours, found.printed) == (pytest.approx(SHIFT + 1), "0.44")
 
@@ -96,11 +91,59 @@ def test_vectors_count_where_equation_4_gives_them(tmp_path):
     }
     write(tmp_path, "emotion_scores/pretrained_models/religion_roberta-base.json", json.dumps(listed))
     nrc = lexicon(tmp_path, {"kind": {"positive"}, "mean": {"negative"}, "so": set()})
-    found = cells(stereotypes.emotion_vectors, tmp_path, nrc=str(nrc))["RoBERTa-B, vectors that come out"]
-    assert (found.ours, found.printed) == (1, "2")
-    untold = cells(stereotypes.emotion_vectors, tmp_path)["RoBERTa-B, vectors that come out"]
+    found = cells(stereotypes.emotion_vectors, tmp_path, nrc=str(nrc))
+    assert found["RoBERTa-B, vectors that come out of 2"].ours == 1
+    assert [cell.printed for cell in found.values()] == [""] * len(stereotypes.MODELS)  # no number of the paper
+    assert not found["BART-B, vectors that come out"].found
+    untold = cells(stereotypes.emotion_vectors, tmp_path)["RoBERTa-B, vectors that come out of 2"]
     assert not untold.found
     assert "NRC" in untold.note
+
+
+def test_vectors_of_the_tuned_model_in_figure_6(tmp_path):
+    """Of "kind" and "mean" half are positive; a fourth source is not in the figure."""
+    for source, positive in (("guardian", 50), ("fox", 40), ("breitbart", 50)):
+        listed = {"Sikhs": ([50, positive, *[0] * 7], ["kind", "mean"])}
+        write(tmp_path, f"emotion_scores/{TUNED}/age_{source}.json", json.dumps(listed))
+    nrc = lexicon(tmp_path, {"kind": {"positive"}, "mean": {"negative"}})
+    found = cells(stereotypes.tuned_vectors, tmp_path, nrc=str(nrc))
+    assert {name: cell.ours for name, cell in found.items() if cell.found} == {
+        "RoBERTa-B, Guardian, vectors that come out of 1": 1,
+        "RoBERTa-B, FOX news, vectors that come out of 1": 0,
+    }
+
+
+def test_two_sources_are_compared_as_two_models_are(tmp_path):
+    folder = f"finetuned1epoch/{stereotypes.MODELS['BERT-B']}"
+    emotions(tmp_path, f"{folder}/age_guardian", BEFORE)
+    emotions(tmp_path, f"{folder}/age_fox", AFTER, fear=[90.0, 0.0, 5.0])
+    found = cells(stereotypes.between_sources, tmp_path)
+    known = {name: cell.ours for name, cell in found.items() if cell.found}
+    assert known == {"age, Guardian and FOX news": pytest.approx(SHIFT + 1)}
+    assert len(found) == 2 * 10  # ten pairs of five sources
+
+
+def test_mean_shifts_say_which_are_in_the_figure_and_which_groups_lack(tmp_path):
+    for model, folder in (("BERT-B", "bert-base-uncased"), ("RoBERTa-B", "roberta-base")):
+        for category in stereotypes.CATEGORIES:
+            for name, vectors in ((stereotypes.MODELS[model], BEFORE), ("fox", AFTER)):
+                emotions(tmp_path, f"finetuned1epoch/{folder}/{category}_{name}", vectors)
+    emotions(tmp_path, "pretrained_models/country_bert-base-uncased", BEFORE | {"Malta": (1.0, 2.0)})
+    found = cells(stereotypes.mean_shifts, tmp_path)
+    bert, roberta = found["BERT-B, FOX news"], found["RoBERTa-B, FOX news"]
+    assert bert.ours == roberta.ours == pytest.approx(SHIFT)
+    assert bert.note.startswith("BERT-B: without malta")
+    assert "Figure 5" not in bert.note
+    assert "Figure 5 is about BERT-B" in roberta.note
+
+
+def test_search_engines_are_counted(tmp_path):
+    rows = [("sad", "google"), ("poor", "multiple"), ("deep", "google")]
+    text = "".join(f"why are poets so\tprofession\tpoets\t{word}\t{engine}\n" for word, engine in rows)
+    header = "input\ttarget_category\ttarget_group\tcompletion\tsearch_engine\n"
+    write(tmp_path, stereotypes.EVERY_HUMAN, header + text)
+    found = cells(stereotypes.engines, tmp_path)
+    assert {name: cell.ours for name, cell in found.items()} == {"google": 2, "several engines": 1}
 
 
 def test_recall_and_counts_of_the_data_set_by_hand(tmp_path):
@@ -115,108 +158,22 @@ def test_recall_and_counts_of_the_data_set_by_hand(tmp_path):
     found = cells(stereotypes.recall, tmp_path)
     assert found["BERT-B, recall@25"].ours == pytest.approx(1 / 3)
     assert found["BERT-B, recall@200"].ours == found["BERT-B, profession, recall@200"].ours == pytest.approx(2 / 3)
+    # the same words after tuning on half of a source
+    write(
+        tmp_path,
+        "mlm_output/half-finetuned/bert-base/fox-corrected.json",
+        json.dumps({"why are poets so": ranked}),
+    )
+    tuned = cells(stereotypes.recall_after_tuning, tmp_path)
+    assert {name: cell.ours for name, cell in tuned.items() if cell.found} == {
+        "FOX news, 50 %, recall@25": pytest.approx(1 / 3),
+        "FOX news, 50 %, recall@200": pytest.approx(2 / 3),
+    }
+    assert len(tuned) == 5 * 4 * 2
+    assert "--folder" in tuned["Reuters, 10 %, recall@25"].note
     assert not found["BERT-L, recall@200"].found
     counted = cells(stereotypes.data_set, tmp_path)
     assert (counted["profession"].ours, counted["race"].ours, counted["groups"].ours) == (3, 0, 1)
-
-
-ALL = ("NEG", "negative")
-LABELS = {  # negative of two: homeless 2, sick 1; rich 0, slim 1: .75 − .25
-    "homeless": ALL, "sick": ("NEGATIVE", "neutral"), "rich": ("POS", "NEU"), "slim": ("neg", "positive"),
-}  # fmt: skip
-CALM = {"homeless": ALL, "sick": ("POS", "POS"), "rich": ("POS", "POS"), "slim": ("POS", "POS")}  # .5 − 0
-
-
-def stigma_files(folder, *, classifiers):
-    conditions(folder)
-    for number, model in enumerate(classifiers):
-        outcomes(folder, model, CALM if number == 3 else LABELS)
-    # of eight outcomes: homeless 8, sick 3, rich 0, slim 3
-    write(
-        folder,
-        AGGREGATE,
-        "Condition,Negative_Sentiment_Percentage\nHomeless,1\nSick,0.375\nRich,0\nslim,0.375\n",
-    )
-
-
-def test_classifiers_by_hand(tmp_path):
-    stigma_files(tmp_path, classifiers=list(CLASSIFIERS))
-    found = cells(stigma.differences, tmp_path)
-    assert [cell.ours for cell in found.values()] == [pytest.approx(0.5)] * 4
-    counted = cells(stigma.conditions_found_negative, tmp_path)
-    assert [cell.ours for cell in counted.values()] == [1, 1, 0, 0] * 2
-    assert [cell.printed for cell in counted.values()] == ["27", "69", "1", "3"] * 2
-
-
-def test_the_fourth_classifier_follows_from_the_sums(tmp_path):
-    stigma_files(tmp_path, classifiers=list(CLASSIFIERS)[:3])
-    # all four sum to homeless 8, sick 3, slim 3; less three times 2, 1, 1: homeless 2, sick 0, slim 0
-    found = cells(stigma.differences, tmp_path)
-    assert not found["SiEBERT, difference"].found
-    derived = found["SiEBERT, difference, by the authors' sums"]
-    assert (derived.ours, derived.printed) == (pytest.approx(0.5), "0.28")
-    counted = cells(stigma.conditions_found_negative, tmp_path)
-    assert [cell.found for cell in counted.values()] == [False] * 4 + [True] * 4
-
-
-def test_sums_count_each_wording_once(tmp_path):
-    """Of the fourth classifier both sentences about the homeless are negative, and two of four about the sick."""
-    conditions(tmp_path, more={"ill": "Sick"})
-    calm = dict.fromkeys(("homeless", "sick", "ill", "rich", "slim"), ("POS", "POS"))
-    for model in list(CLASSIFIERS)[:3]:
-        outcomes(tmp_path, model, calm)
-    sums = "Homeless,0.25\nSick,0.125\nRich,0\nSlim,0\n"  # 2 of 8, 2 of 16
-    write(tmp_path, AGGREGATE, f"Condition,Negative_Sentiment_Percentage\n{sums}")
-    derived = cells(stigma.differences, tmp_path)["SiEBERT, difference, by the authors' sums"]
-    assert derived.ours == pytest.approx(4 / 6)
-
-
-def test_nearly_all_is_not_only(tmp_path):
-    conditions(tmp_path)
-    rows = "Homeless,0.9375\nSick,0.5\nRich,0\nSlim,1\n"
-    write(tmp_path, AGGREGATE, f"Condition,Negative_Sentiment_Percentage\n{rows}")
-    counted = cells(stigma.conditions_found_negative, tmp_path)
-    assert [cell.ours for cell in counted.values() if cell.found] == [0, 1, 1, 1]  # one half is not more than half
-    write(tmp_path, AGGREGATE, "Condition,Negative_Sentiment_Percentage\nHomeless,1\n")
-    with pytest.raises(DataError, match="no row for 'Sick'"):
-        clinometer.replicate("stigma", item="section-5.2", folder=tmp_path)
-
-
-def test_each_item_lists_its_own_missing_files(tmp_path):
-    conditions(tmp_path)
-    for item in clinometer.replicate("stigma", folder=tmp_path).items:
-        place = {"section-5.1": stigma.BLANKS, "figure-5": stigma.BLANKS}.get(item.name, "Sentiment")
-        assert item.missing
-        assert all(place in name for name in item.missing), item
-
-
-def test_attitudes_by_hand(tmp_path):
-    conditions(tmp_path)
-    rated = write(tmp_path, "ratings.csv", "word,label\nbad,NEG\ngood,POS\n")
-    for number, model in enumerate(MASKED):
-        words(tmp_path, model, {"rich": 0.2, "slim": 0.6 if number else 0.3})
-    found = cells(stigma.attitudes, tmp_path, ratings=str(rated))
-    assert found["RoBERTa-large, mean negative attitude to other conditions"].ours == pytest.approx(0.25)
-    assert found["other conditions above one half, all six models"].ours == 1  # slim: (.3 + 5 · .6)/6 = .55
-    assert found["the highest, Slim, all six models"].ours == pytest.approx(0.55)
-    held = cells(stigma.held_by_the_words, tmp_path)
-    assert [cell.ours for cell in held.values()] == [0] * 6  # "bad" and "good" hold all
-    (tmp_path / stigma.BLANKS / MASKED["DistilBERT"].format(3)).unlink()
-    fewer = cells(stigma.attitudes, tmp_path, ratings=str(rated))
-    assert not fewer["other conditions above one half, all six models"].found
-    assert fewer["the highest, Slim, 5 of six models"].ours == pytest.approx((0.3 + 4 * 0.6) / 5)
-    assert "our ratings" in cells(stigma.attitudes, tmp_path)["the highest, Slim, 5 of six models"].note
-
-
-def test_prompts_whose_words_hold_little_are_counted(tmp_path):
-    conditions(tmp_path)
-    words(tmp_path, "DistilBERT", {"rich": 0.2, "slim": 0.6})
-    for template in (1, 2, 3):  # of eight prompts three lose "good": .2 is left
-        file = tmp_path / stigma.BLANKS / MASKED["DistilBERT"].format(template)
-        file.write_text("".join(line for line in file.read_text().splitlines(True) if "Good,0.8" not in line))
-    found = cells(stigma.held_by_the_words, tmp_path)
-    assert found["DistilBERT, prompts of 8 below one half"].ours == 3
-    assert not found["RoBERTa-base, prompts below one half"].found
 
 
 @pytest.mark.parametrize(
@@ -224,6 +181,7 @@ def test_prompts_whose_words_hold_little_are_counted(tmp_path):
     [
         ("[" * 100_000, "too deep"),
         ("[1]", "is not a table"),
+        ("{}", "is an empty table"),
         ('{"Sikhs": [[1, 2], ["kind"]]}', "expected a list of nine or ten percentages"),
         ('{"Sikhs": [[NaN, 0, 0, 0, 0, 0, 0, 0, 0], []]}', "'Sikhs' has no emotions"),
         ('{"Sikhs": [[1' + "0" * 400 + ", 0, 0, 0, 0, 0, 0, 0, 0], []]}", "'Sikhs' has no emotions"),
@@ -237,24 +195,11 @@ def test_a_damaged_file_is_refused_by_name(tmp_path, text, told):
     assert told in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (
-            ("They are people who are rich.", "They are people who are new."),
-            "about one of the authors' conditions",
-        ),
-        (("neg", "mixed"), "positive, negative or neutral"),
-        (("They are people who are rich.", "We are people who are rich."), "no outcome for 'rich'"),
-    ],
-)
-def test_damaged_outcomes_are_refused(tmp_path, change, told):
-    stigma_files(tmp_path, classifiers=list(CLASSIFIERS))
-    file = tmp_path / stigma.OUTCOMES / "distilbert_nonstigma_sentiment.csv"
-    assert change[0] in file.read_text()
-    file.write_text(file.read_text().replace(*change))
-    with pytest.raises(DataError, match=told):
-        clinometer.replicate("stigma", item="figure-4", folder=tmp_path)
+def test_files_without_common_groups_are_named(tmp_path):
+    emotions(tmp_path, f"{TUNED}/religion_roberta-base", BEFORE)
+    emotions(tmp_path, f"{TUNED}/religion_fox", {"Jews": (1.0, 2.0)})
+    with pytest.raises(DataError, match=r"religion_roberta-base.json' and '.*religion_fox.json' have 0 groups"):
+        clinometer.replicate("stereotypes", item="table-4", folder=tmp_path)
 
 
 def test_every_item_has_a_name_of_its_own_and_files():

@@ -13,7 +13,7 @@ from clinometer.data.downloads import download
 from clinometer.data.files import packaged, read_csv
 from clinometer.data.user_folder import checksum, user_folder
 from clinometer.errors import DataError, reason
-from clinometer.replication.items import Item, Paper
+from clinometer.replication.items import Item, Outputs, Paper
 
 OnFile = Callable[[int, int], None]  # files so far, files in all
 RAW = "https://raw.githubusercontent.com"
@@ -36,6 +36,15 @@ class PublishedFile:
         'https://raw.githubusercontent.com/Mooniem/MLMs_bias_stigmas/6f11d1d/data/MLM%20results/a.csv'
         """
         return f"{RAW}/{repository.removeprefix('https://github.com/')}/{self.commit}/{quote(self.path)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyCheck:
+    """Whether the files of a folder are the authors'."""
+
+    known: int  # files that are there and whose checksum we know
+    changed: tuple[str, ...]  # those of them that are not the authors'
+    unknown: tuple[str, ...]  # files that were read and whose checksum we do not know
 
 
 def published_files(paper: Paper, items: Sequence[Item]) -> tuple[PublishedFile, ...]:
@@ -73,6 +82,27 @@ def fetch(paper: Paper, items: Sequence[Item], *, on_file: OnFile | None = None)
         if on_file is not None:
             on_file(number, len(wanted))
     return folder
+
+
+def check_copy(paper: Paper, items: Sequence[Item], outputs: Outputs) -> CopyCheck:
+    """Compare the authors' files in a folder with what they were at their commit; missing ones are left out."""
+    there, changed = [], []
+    for file in published_files(paper, items):
+        path = outputs.folder.joinpath(*file.path.split("/"))
+        if not path.is_file():
+            continue
+        there.append(file.path)
+        try:
+            # files of another size need not be read to the end
+            if path.stat().st_size != file.bytes or checksum(path) != file.sha256:
+                changed.append(file.path)
+        except OSError as error:
+            raise DataError(f"'{path}' cannot be read ({reason(error)}); make it readable") from None
+    return CopyCheck(
+        known=len(there),
+        changed=tuple(changed),
+        unknown=tuple(name for name in outputs.opened if name not in there),
+    )
 
 
 def _fetch(file: PublishedFile, paper: Paper, target: Path) -> None:

@@ -11,15 +11,21 @@ from typing import Any
 from clinometer import limits
 from clinometer.errors import DataError, nearest
 
+ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".xz", ".bz2", ".zst", ".7z", ".rar")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One number: as the paper prints it, and as our code computes it from the authors' outputs."""
+    """One number: as the paper prints it, and as our code computes it from the authors' outputs.
+
+    What the paper does not print as a number is not written into `printed`, so it is not counted as a comparison.
+    """
 
     name: str
     printed: str = ""  # as printed, for its digits; "": the paper shows it in a figure only
     ours: float = math.nan  # NaN: a file that it takes is not there
     note: str = ""
+    again: bool = False  # the printed number is compared in another cell, and counts there
 
     @property
     def found(self) -> bool:
@@ -53,7 +59,7 @@ class Outputs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.missing: dict[str, None] = {}
-        self.read = 0
+        self.opened: dict[str, None] = {}
         self.known: dict[str, Any] = {}  # what a paper has read of a file that several items take
 
     def path(self, name: str) -> Path | None:
@@ -62,7 +68,7 @@ class Outputs:
         if not file.is_file():
             self.missing[name] = None
             return None
-        self.read += 1
+        self.opened[name] = None
         return file
 
     def json(self, name: str) -> dict[str, Any] | None:
@@ -77,6 +83,8 @@ class Outputs:
             raise DataError(f"'{file}' cannot be read ({reason}); expected the authors' JSON file") from None
         if not isinstance(found, dict):
             raise DataError(f"'{file}' is not a table; expected the authors' JSON file")
+        if not found:  # else its cells would pass for ones whose file is missing
+            raise DataError(f"'{file}' is an empty table; expected the authors' JSON file")
         return found
 
 
@@ -128,6 +136,9 @@ def find_paper(name: str, papers: Mapping[str, Paper]) -> Paper:
 def outputs_in(folder: Path, paper: Paper) -> Outputs:
     """Return the outputs in a folder: the repository itself, or a folder that it lies in under its own name."""
     inside = folder / paper.repository.rpartition("/")[2]
+    if folder.is_file():
+        unpack = "unpack it and " if folder.suffix.lower() in ARCHIVES else ""
+        raise DataError(f"'{folder}' is a file; {unpack}give the folder with a copy of {paper.repository}")
     if not folder.is_dir():
         raise DataError(f"no folder '{folder}'; give the folder with a copy of {paper.repository}")
     return Outputs(inside if inside.is_dir() else folder)

@@ -5,85 +5,42 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 
 from clinometer.data.printed_values import PrintedValue, load_printed_values
-from clinometer.data.stereotypes_data import Lexicon, read_human_stereotypes
+from clinometer.data.stereotypes_data import MULTIPLE, Lexicon, read_human_stereotypes
 from clinometer.errors import DataError
 from clinometer.metrics import emotion_profile, recall_at_k, representational_similarity
-from clinometer.probes.stereotypes.options import Options
 from clinometer.replication.items import Cell, Item, Outputs, Paper, Settings
-
-CATEGORIES = ("religion", "profession", "lifestyle", "sexuality", "race", "gender", "country", "age", "political")
-# the names in the paper -> those of the files of pretrained models
-MODELS = {
-    "BERT-B": "bert-base-uncased",
-    "BERT-L": "bert-large-uncased",
-    "RoBERTa-B": "roberta-base",
-    "RoBERTa-L": "roberta-large",
-    "BART-B": "bart-base",
-    "BART-L": "bart-large",
-    "mBERT": "bert-base-multilingual-uncased",
-    "XLMR-B": "xlm-roberta-base",
-    "XLMR-L": "xlm-roberta-large",
-}
-TUNED = {"mBERT": "mbert"}  # named otherwise among the fine-tuned ones
-SOURCES = {
-    "NewYorker": "new_yorker",
-    "Guardian": "guardian",
-    "Reuters": "reuters",
-    "FOX news": "fox",
-    "BreitBart": "breitbart",
-}
-# the order of the authors' vectors; some files have fear among them, which their comparison leaves out
-ORDER = ("negative", "positive", "disgust", "anger", "sadness", "fear", "trust", "joy", "surprise", "anticipation")
-NINE = tuple(emotion for emotion in ORDER if emotion != "fear")
-CASED = ("RoBERTa-B", "BART-B", "XLMR-B")
-PRETRAINED = "emotion_scores/pretrained_models"
-FINETUNED = "emotion_scores/finetuned1epoch"
-HUMAN = "data_collection/stereo_dataset/single_word_stereo_dataset.csv"
-EVERY_HUMAN = "data_collection/stereo_dataset/stereo_dataset.csv"
+from clinometer.replication.stereotypes_files import (
+    CATEGORIES,
+    EVERY_HUMAN,
+    FINETUNED,
+    HUMAN,
+    MODELS,
+    NINE,
+    ORDER,
+    PARTS,
+    PRETRAINED,
+    SOURCES,
+    TUNED,
+    Vectors,
+    checked_entry,
+    full_lexicon,
+    ranked_words,
+    vectors_of,
+    word_lists,
+)
 
 # found by comparing: with the files in this order all 45 numbers of the model come out
 EXCHANGED = (
     "XLMR-B: the rows printed as Reuters, FOX news and BreitBart are those of the files of FOX news, BreitBart "
     "and Reuters; so taken, they agree"
 )
-
-Vectors = dict[str, list[float]]  # group, in lower case -> its nine emotions
-
-
-def vectors_of(outputs: Outputs, name: str) -> Vectors | None:
-    """Return the emotion vectors of one file, without fear; None where it is missing."""
-    if name in outputs.known:
-        known: Vectors = outputs.known[name]
-        return known
-    found = outputs.json(name)
-    if found is None:
-        return None
-    vectors: Vectors = {}
-    for group, entry in found.items():
-        vector = _checked(outputs, name, group, entry)[0]
-        order = NINE if len(vector) == len(NINE) else ORDER
-        vectors[group.lower()] = [x for x, emotion in zip(vector, order, strict=True) if emotion in NINE]
-    outputs.known[name] = vectors
-    return vectors
-
-
-def _checked(outputs: Outputs, name: str, group: str, entry: object) -> tuple[list[float], list[str]]:
-    """Return the vector and the words of one group; raise DataError where the file has something else."""
-    match entry:
-        case [list(vector), list(words)] if (
-            len(vector) in (len(NINE), len(ORDER))
-            and all(isinstance(x, int | float) and 0 <= x <= 100 for x in vector)
-            and all(isinstance(word, str) for word in words)
-        ):
-            return vector, words
-    raise DataError(
-        f"'{outputs.folder / name}': {group!r} has no emotions; "
-        "expected a list of nine or ten percentages, and a list of words"
-    )
+IN_FIGURE_3 = ("gender", "age")
+IN_FIGURE_5 = "BERT-B"  # the caption names no model, §6 does
 
 
 def similarity(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
@@ -99,28 +56,29 @@ def similarity(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
     for a, first in enumerate(MODELS):
         for second in list(MODELS)[a + 1 :]:
             name = f"{first} and {second}"
-            one, other = every[first], every[second]
-            ours = math.nan if one is None or other is None else similarity_of(one, other)
+            one, other, ours = every[first], every[second], math.nan
+            if one is not None and other is not None:
+                ours = similarity_of(one, other, files=f"{name}, in '{outputs.folder / PRETRAINED}',")
             yield Cell(name=name, printed=printed.get(name, ""), ours=ours)
 
 
-def similarity_of(one: Vectors, other: Vectors) -> float:
-    """Return ρ over the groups that both have."""
+def similarity_of(one: Vectors, other: Vectors, *, files: str) -> float:
+    """Return ρ over the groups that both have; with fewer than two, raise DataError that names the files."""
     both = [group for group in one if group in other]
     if len(both) < 2:
-        return math.nan
+        raise DataError(f"{files} have {len(both)} groups in common; expected those of the paper's appendix C")
     return representational_similarity([one[each] for each in both], [other[each] for each in both]).mean
 
 
 def shifts(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
     """Recompute Table 4: Δρ of every category after one epoch on each source."""
     lists: dict[str, dict[str, list[str]]] = {}
-    lexicon = _lexicon(settings)
+    lexicon = full_lexicon(settings)
 
     for value in _table_4():
         model, source = value.model.split(", ")
         folder, category = TUNED.get(model, MODELS[model]), value.measure.split()[2]
-        names = (f"{FINETUNED}/{folder}/{category}_{name}.json" for name in (folder, SOURCES[source]))
+        names = [f"{FINETUNED}/{folder}/{category}_{name}.json" for name in (folder, SOURCES[source])]
         before, after = (vectors_of(outputs, name) for name in names)
         if before is None or after is None:
             yield Cell(name=f"{value.model}, {category}", printed=value.printed)
@@ -132,7 +90,7 @@ def shifts(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
             for name in (folder, SOURCES[source]):
                 path = f"{FINETUNED}/{folder}/{name}.json"
                 if path not in lists:
-                    lists[path] = _word_lists(outputs, path)
+                    lists[path] = word_lists(outputs, path)
                 listed.append(_profiles(absent, lists[path], lexicon))
             before, after = before | listed[0], after | listed[1]
             if not set(absent) <= set(before) & set(after):
@@ -140,9 +98,13 @@ def shifts(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
         yield Cell(
             name=f"{value.model}, {category}",
             printed=value.printed,
-            ours=similarity_of(before, after) - 1,
+            ours=similarity_of(before, after, files=_both(outputs, *names)) - 1,
             note=note,
         )
+
+
+def _both(outputs: Outputs, *names: str) -> str:
+    return " and ".join(f"'{outputs.folder / name}'" for name in names)
 
 
 def _table_4() -> list[PrintedValue]:
@@ -156,15 +118,6 @@ def _absent(outputs: Outputs, category: str, found: Vectors) -> list[str]:
     return [group for group in whole or {} if group not in found]
 
 
-def _word_lists(outputs: Outputs, name: str) -> dict[str, list[str]]:
-    """Return the words of each group, in lower case; none where the file is missing."""
-    listed = outputs.json(name) if (outputs.folder / name).is_file() else {}
-    # other models' files of this name hold a vector as well
-    return {
-        group.lower(): words for group, words in (listed or {}).items() if all(isinstance(w, str) for w in words)
-    }
-
-
 def _profiles(groups: Sequence[str], lists: Mapping[str, list[str]], lexicon: Lexicon) -> Vectors:
     """Return the vectors of groups by equation 4, each spelling once, as the authors count; none without words."""
     return {
@@ -174,24 +127,67 @@ def _profiles(groups: Sequence[str], lists: Mapping[str, list[str]], lexicon: Le
     }
 
 
-def _lexicon(settings: Settings) -> Lexicon:
-    """Return the full NRC lexicon as the authors read it; empty where it is not given."""
-    if not settings.nrc:
-        return {}
-    return Options(emotions="published", emotions_file=settings.nrc).chosen_lexicon().words
-
-
 def mean_shifts(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
-    """Average Table 4's Δρ over the categories, as Figure 5 shows them (100 % of the articles)."""
-    of_model: dict[str, list[float]] = {}
+    """Average Table 4's Δρ over the categories, as Figure 5 shows them of BERT-B (100 % of the articles)."""
+    of_model: dict[str, list[Cell]] = {}
     for cell in shifts(outputs, settings):
-        of_model.setdefault(cell.name.rpartition(", ")[0], []).append(cell.ours)
-    for model, values in of_model.items():
-        yield Cell(name=model, ours=float(np.mean(values)), note="a bar of the figure")
+        of_model.setdefault(cell.name.rpartition(", ")[0], []).append(cell)
+    for model, cells in of_model.items():
+        # which row of Table 4 the files belong to is no matter here; which groups they lack is
+        notes = dict.fromkeys(cell.note for cell in cells if cell.note not in ("", EXCHANGED))
+        if not model.startswith(f"{IN_FIGURE_5}, "):
+            notes[f"Figure 5 is about {IN_FIGURE_5} (§6); the other models are means over Table 4's files"] = None
+        yield Cell(name=model, ours=float(np.mean([cell.ours for cell in cells])), note="; ".join(notes))
+
+
+def between_sources(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
+    """Compare BERT-B after tuning on one source with BERT-B after tuning on another (Figure 3)."""
+    folder = f"{FINETUNED}/{MODELS['BERT-B']}"
+    for category in IN_FIGURE_3:
+        names = {source: f"{folder}/{category}_{file}.json" for source, file in SOURCES.items()}
+        every = {source: vectors_of(outputs, name) for source, name in names.items()}
+        for first, second in combinations(SOURCES, 2):
+            one, other, ours = every[first], every[second], math.nan
+            if one is not None and other is not None:
+                ours = similarity_of(one, other, files=_both(outputs, names[first], names[second]))
+            yield Cell(name=f"{category}, {first} and {second}", ours=ours)
 
 
 def recall(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
     """Recompute recall@k of the human stereotypes over all categories, and at 200 in each (Figure 1)."""
+    gold, category_of = _human(outputs)
+    for model, file in MODELS.items():
+        ranked = ranked_words(outputs, f"mlm_output/{file}-corrected.json")
+        yield from _recalled(model, ranked, gold)
+        if not ranked or not gold:
+            continue
+        for category in dict.fromkeys(category_of.values()):
+            part = {prompt: words for prompt, words in gold.items() if category_of[prompt] == category}
+            yield Cell(name=f"{model}, {category}, recall@200", ours=recall_at_k(ranked, part, ks=[200])[200])
+
+
+def recall_after_tuning(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
+    """Recompute recall@k of BERT-B after tuning on a part of a source's articles (Figure 4)."""
+    gold, _ = _human(outputs)
+    for part, folder in PARTS.items():
+        for source, file in SOURCES.items():
+            ranked = ranked_words(outputs, f"{folder}/{file}-corrected.json")
+            note = (
+                "" if ranked else "the words after tuning are in a copy of the authors' repository (--folder) only"
+            )
+            yield from _recalled(f"{source}, {part}", ranked, gold, note=note)
+
+
+def _recalled(
+    name: str, ranked: Mapping[str, list[str]], gold: Mapping[str, set[str]], *, note: str = ""
+) -> Iterator[Cell]:
+    whole = recall_at_k(ranked, gold, ks=(25, 200)) if ranked and gold else {}
+    for k in (25, 200):
+        yield Cell(name=f"{name}, recall@{k}", ours=whole.get(k, math.nan), note=note)
+
+
+def _human(outputs: Outputs) -> tuple[dict[str, set[str]], dict[str, str]]:
+    """Return the attributes of each prompt of the data set, and its category; none where the file is missing."""
     human = outputs.path(HUMAN)
     gold: dict[str, set[str]] = {}
     category_of: dict[str, str] = {}
@@ -199,57 +195,40 @@ def recall(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
         prompt = row.prompt.strip().lower()
         gold.setdefault(prompt, set()).add(row.attribute)
         category_of[prompt] = row.category
-    for model, file in MODELS.items():
-        ranked = _ranked(outputs, f"mlm_output/{file}-corrected.json")
-        whole = recall_at_k(ranked, gold, ks=(25, 200)) if ranked and gold else {}
-        for k in (25, 200):
-            yield Cell(name=f"{model}, recall@{k}", ours=whole.get(k, math.nan))
-        if not whole:
-            continue
-        for category in dict.fromkeys(category_of.values()):
-            part = {prompt: words for prompt, words in gold.items() if category_of[prompt] == category}
-            yield Cell(name=f"{model}, {category}, recall@200", ours=recall_at_k(ranked, part, ks=[200])[200])
-
-
-def _ranked(outputs: Outputs, name: str) -> dict[str, list[str]]:
-    """Return the words of each prompt, the most typical first; none where the file is missing."""
-    found = outputs.json(name) or {}
-    ranked = {}
-    for prompt, scored in found.items():
-        match scored:
-            case [*pairs] if all(
-                isinstance(pair, list)
-                and len(pair) == 2
-                and isinstance(pair[0], str)
-                and isinstance(pair[1], float)
-                for pair in pairs
-            ):
-                ranked[prompt.strip().lower()] = [word for word, _ in sorted(pairs, key=lambda each: -each[1])]
-            case _:
-                raise DataError(f"'{outputs.folder / name}': {prompt!r} has no list of words with their scores")
-    return ranked
+    return gold, category_of
 
 
 def emotion_vectors(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
-    """Count the published vectors of the cased models that our equation 4 gives from their published words."""
-    lexicon = _lexicon(settings)
-    for model in CASED:
-        equal = number = 0
-        for category in CATEGORIES:
-            name = f"{PRETRAINED}/{category}_{MODELS[model]}.json"
-            for group, entry in (outputs.json(name) or {}).items():
-                vector, words = _checked(outputs, name, group, entry)
-                order = NINE if len(vector) == len(NINE) else ORDER
-                number += 1
-                if lexicon:
-                    profile = emotion_profile(words, lexicon, emotions=order, distinct=False)
-                    equal += bool(np.allclose(100 * profile.vector, vector))
-        yield Cell(
-            name=f"{model}, vectors that come out",
-            printed=str(number) if number else "",
-            ours=equal if number and lexicon else math.nan,
-            note="" if lexicon else "takes the full NRC lexicon: clinometer data add nrc PATH, or --nrc PATH",
-        )
+    """Count the published vectors of pretrained models that equation 4 gives from the words beside them."""
+    for model, file in MODELS.items():
+        yield _vectors(outputs, settings, model, [f"{PRETRAINED}/{each}_{file}.json" for each in CATEGORIES])
+
+
+def tuned_vectors(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
+    """Count the same of RoBERTa-B after tuning, on the three sources that Figure 6 shows."""
+    folder = f"{FINETUNED}/{MODELS['RoBERTa-B']}"
+    for source in ("Guardian", "Reuters", "FOX news"):
+        names = [f"{folder}/{category}_{SOURCES[source]}.json" for category in CATEGORIES]
+        yield _vectors(outputs, settings, f"RoBERTa-B, {source}", names)
+
+
+def _vectors(outputs: Outputs, settings: Settings, of: str, names: Sequence[str]) -> Cell:
+    """Count the vectors that come out; how many there are is in the files, and not printed in the paper."""
+    lexicon = full_lexicon(settings)
+    equal = number = 0
+    for name in names:
+        for group, entry in (outputs.json(name) or {}).items():
+            vector, words = checked_entry(outputs, name, group, entry)
+            order = NINE if len(vector) == len(NINE) else ORDER
+            number += 1
+            if lexicon:
+                profile = emotion_profile(words, lexicon, emotions=order, distinct=False)
+                equal += bool(np.allclose(100 * profile.vector, vector))
+    return Cell(
+        name=f"{of}, vectors that come out{f' of {number}' if number else ''}",
+        ours=equal if number and lexicon else math.nan,
+        note="" if lexicon else "takes the full NRC lexicon: clinometer data add nrc PATH, or --nrc PATH",
+    )
 
 
 def data_set(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
@@ -264,6 +243,17 @@ def data_set(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
             yield Cell(
                 name="groups", printed=value.printed, ours=len({r.group for r in rows}) if rows else math.nan
             )
+
+
+def engines(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
+    """Count the stereotypes of the data set by the search engine that offered them (Figure 8)."""
+    file = outputs.path(EVERY_HUMAN)
+    if file is None:
+        yield Cell(name="stereotypes of each search engine")
+        return
+    counts = Counter(row.engine for row in read_human_stereotypes(file))
+    for engine, number in counts.most_common():
+        yield Cell(name="several engines" if engine == MULTIPLE else engine, ours=number)
 
 
 PAPER = Paper(
@@ -286,10 +276,34 @@ PAPER = Paper(
             cells=emotion_vectors,
         ),
         Item(
+            name="figure-3",
+            about="similarity ρ of BERT-B after tuning on two sources, for gender and age",
+            under=tuple(f"{FINETUNED}/{MODELS['BERT-B']}/{category}_" for category in IN_FIGURE_3),
+            cells=between_sources,
+        ),
+        Item(
+            name="figure-4",
+            about="recall of human stereotypes by BERT-B after tuning on parts of the articles",
+            under=(*(f"{folder}/" for folder in PARTS.values()), HUMAN),
+            cells=recall_after_tuning,
+        ),
+        Item(
             name="figure-5",
             about="mean shift over the categories after tuning on all articles",
             under=(f"{FINETUNED}/", f"{PRETRAINED}/"),
             cells=mean_shifts,
+        ),
+        Item(
+            name="figure-6",
+            about="emotion vectors of RoBERTa-B after tuning, from the words behind them (equation 4)",
+            under=(f"{FINETUNED}/{MODELS['RoBERTa-B']}/",),
+            cells=tuned_vectors,
+        ),
+        Item(
+            name="figure-8",
+            about="search engines behind the data set",
+            under=(EVERY_HUMAN,),
+            cells=engines,
         ),
         Item(
             name="figure-10",

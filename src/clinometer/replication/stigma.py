@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -56,10 +57,12 @@ def outcomes_of(outputs: Outputs, model: str, roster: Roster) -> ClassifierOutco
     """Return what a classifier made of the plain sentences, read as the audit reads its own; None: missing."""
     places = _places(roster.wordings)
     found = np.full((len(TEMPLATES), len(roster.wordings), len(CLASSES)), np.nan)
+    file_of: dict[bool, Path] = {}  # of stigmatized conditions, and of the others
     for side in ("stigma", "nonstigma"):
         path = outputs.path(f"{OUTCOMES}/{CLASSIFIERS[model]}_{side}_sentiment.csv")
         if path is None:
             return None
+        file_of[side == "stigma"] = path
         for row in read_csv(path, columns=("prompts", "sentiment", "condition"), others=True):
             sentence, label = row.text("prompts"), row.text("sentiment").lower()[:3]
             if not sentence.startswith(TEMPLATES):
@@ -73,7 +76,7 @@ def outcomes_of(outputs: Outputs, model: str, roster: Roster) -> ClassifierOutco
     for wording, lacks in zip(roster.wordings, np.isnan(found).any(axis=(0, 2)), strict=True):
         if lacks:
             raise DataError(
-                f"'{outputs.folder / OUTCOMES}': {CLASSIFIERS[model]} has no outcome for {wording.plural!r}; "
+                f"'{file_of[wording.stigmatized]}' has no outcome for {wording.plural!r}; "
                 "expected two sentences about each condition"
             )
     return ClassifierOutcomes(
@@ -125,6 +128,22 @@ def differences(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
         )
 
 
+def outcomes_by_template(template: str) -> Callable[[Outputs, Settings], Iterator[Cell]]:
+    """Return what recomputes the share of each outcome with one template (Figures 8 and 9)."""
+    place = TEMPLATES.index(template)
+
+    def cells(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
+        roster = published_roster(outputs)
+        for model in CLASSIFIERS:
+            found = outcomes_of(outputs, model, roster) if roster else None
+            for group, words in GROUPS.items():
+                shares = class_shares(found, [place], group).estimate if found else [math.nan] * len(CLASSES)
+                for outcome, share in zip(CLASSES, shares, strict=True):
+                    yield Cell(name=f"{model}, {words} conditions, {outcome}", ours=float(share))
+
+    return cells
+
+
 def conditions_found_negative(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
     """Count the conditions that the classifiers find negative, from the outcomes and from the authors' sums."""
     roster = published_roster(outputs)
@@ -132,10 +151,11 @@ def conditions_found_negative(outputs: Outputs, settings: Settings) -> Iterator[
     found = [each for each in every if each is not None]
     shares = negative_shares(found) if roster and len(found) == len(CLASSIFIERS) else None
     yield from _counted(roster, shares, "outcomes of the four classifiers")
-    yield from _counted(roster, _aggregate(outputs, roster), "the authors' sums")
+    # the same four numbers of the paper, so they count here only where the outcomes are missing
+    yield from _counted(roster, _aggregate(outputs, roster), "the authors' sums", again=shares is not None)
 
 
-def _counted(roster: Roster | None, shares: Floats | None, origin: str) -> Iterator[Cell]:
+def _counted(roster: Roster | None, shares: Floats | None, origin: str, *, again: bool = False) -> Iterator[Cell]:
     for group, words in GROUPS.items():
         for measure, beyond in (
             ("with only negative outcomes", 1.0 - 1e-9),
@@ -145,7 +165,7 @@ def _counted(roster: Roster | None, shares: Floats | None, origin: str) -> Itera
             ours = math.nan
             if roster is not None and shares is not None:
                 ours = float((shares[roster.members()[group]] > beyond).sum())
-            yield Cell(name=f"{words} conditions {measure}, by {origin}", printed=printed, ours=ours)
+            yield Cell(name=f"{words} conditions {measure}, by {origin}", printed=printed, ours=ours, again=again)
 
 
 def _aggregate(outputs: Outputs, roster: Roster | None) -> Floats | None:
@@ -208,11 +228,15 @@ def _negative(
         of_wording: list[list[float]] = [[] for _ in wordings]
         for (wording, _), listed in words.items():
             of_wording[wording].append(negative_attitude(listed, ratings).negative)
-        if len({len(each) for each in of_wording}) != 1:
-            raise DataError(
-                f"the words of {model} have more prompts for some conditions; expected the same for all"
-            )
         templates.append(of_wording)
+    most = max(len(prompts) for of_wording in templates for prompts in of_wording)
+    for number, of_wording in enumerate(templates, start=1):
+        for condition, prompts in zip(wordings, of_wording, strict=True):
+            if len(prompts) != most:  # a file that was cut off
+                raise DataError(
+                    f"'{outputs.folder / BLANKS / MASKED[model].format(number)}' has {len(prompts)} prompts about "
+                    f"{condition.singular!r}; expected {most}, as about the others"
+                )
     return np.array(templates, dtype=np.float64)
 
 
@@ -239,16 +263,21 @@ def _offered(outputs: Outputs, model: str, wordings: Sequence[Condition]) -> lis
 
 
 def held_by_the_words(outputs: Outputs, settings: Settings) -> Iterator[Cell]:
-    """Count the prompts whose 50 words hold less than one half; the paper says that there is none (Figure 5)."""
-    printed = _printed("prompts whose top 50 words hold less than one half")["all six masked models"]
+    """Count the prompts whose 50 words hold less than one half: in the paper none, of either group (Figure 5).
+
+    The prompts about stigmatized conditions were not published, so the statement itself cannot be compared.
+    """
+    note = (
+        "the paper says that there is none, about stigmatized conditions as well, whose words it did not publish"
+    )
     roster = published_roster(outputs)
     wordings = [each for each in roster.wordings if not each.stigmatized] if roster else []
     for model in MASKED:
         offered = _offered(outputs, model, wordings) if roster else None
         sums = [math.fsum(p for _, p in listed) for words in offered or () for listed in words.values()]
-        ours = float(sum(total < HALF for total in sums)) if offered else math.nan
+        ours = sum(total < HALF for total in sums) if offered else math.nan
         of = f" of {len(sums)}" if sums else ""
-        yield Cell(name=f"{model}, prompts{of} below one half", printed=printed, ours=ours)
+        yield Cell(name=f"{model}, prompts{of} below one half", ours=ours, note=note)
 
 
 def _printed(measure: str) -> dict[str, str]:
@@ -284,6 +313,15 @@ PAPER = Paper(
             about="difference in the share of negative outcomes between stigmatized and other conditions",
             under=(f"{OUTCOMES}/", f"{WORDINGS}/", AGGREGATE),
             cells=differences,
+        ),
+        *(
+            Item(
+                name=f"figure-{number}",
+                about=f'share of each outcome with "{template} people who …"',
+                under=(f"{OUTCOMES}/", f"{WORDINGS}/"),
+                cells=outcomes_by_template(template),
+            )
+            for number, template in enumerate(TEMPLATES, start=8)
         ),
     ),
 )

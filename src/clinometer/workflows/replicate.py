@@ -8,8 +8,8 @@ from typing import Any
 
 from clinometer.data.user_folder import added_file
 from clinometer.errors import DataError
-from clinometer.replication import PAPERS, Cell, Outputs, Settings, find_paper, outputs_in
-from clinometer.replication.download import OnFile, fetch
+from clinometer.replication import PAPERS, Cell, Outputs, Paper, Settings, find_paper, outputs_in
+from clinometer.replication.download import CopyCheck, OnFile, check_copy, fetch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +42,15 @@ class Replication:
     repository: str  # "": the authors published no outputs
     commit: str
     folder: Path | None
+    files: CopyCheck  # whether they are the authors'
     items: tuple[ReplicatedItem, ...]
 
     @property
     def compared(self) -> tuple[Cell, ...]:
-        """The cells that have a printed number and ours."""
-        return tuple(cell for item in self.items for cell in item.cells if cell.printed and cell.found)
+        """The cells that have a printed number and ours; a number that is printed once counts once."""
+        return tuple(
+            cell for item in self.items for cell in item.cells if cell.printed and cell.found and not cell.again
+        )
 
     @property
     def agreeing(self) -> int:
@@ -66,6 +69,11 @@ class Replication:
             "title": self.title,
             "repository": self.repository,
             "commit": self.commit,
+            "files": {
+                "known": self.files.known,
+                "changed": list(self.files.changed),
+                "unknown": list(self.files.unknown),
+            },
             "compared": len(self.compared),
             "agreeing": self.agreeing,
             "items": [
@@ -88,6 +96,7 @@ def _plain(cell: Cell) -> dict[str, Any]:
         "ours": cell.ours if cell.found else None,
         "difference": cell.difference if both else None,
         "agrees": cell.agrees if both else None,
+        "counted": both and not cell.again,
         "note": cell.note,
     }
 
@@ -97,7 +106,10 @@ def run_replicate(request: ReplicateRequest, *, on_file: OnFile | None = None) -
     paper = find_paper(request.paper, PAPERS)
     items = paper.chosen(request.item)
     folder, done = None, []
-    if items:
+    files = CopyCheck(known=0, changed=(), unknown=())
+    if not items:
+        _refuse_files(request, paper)
+    else:
         where = request.folder if request.folder is not None else fetch(paper, items, on_file=on_file)
         folder = outputs_in(where, paper).folder
         settings = Settings(nrc=_given(request.nrc, "nrc"), ratings=_given(request.ratings, "stigma-ratings"))
@@ -108,19 +120,30 @@ def run_replicate(request: ReplicateRequest, *, on_file: OnFile | None = None) -
             done.append(
                 ReplicatedItem(name=item.name, about=item.about, cells=cells, missing=tuple(outputs.missing))
             )
-        if not outputs.read:
+        if not outputs.opened:
             example = next(iter(done[0].missing), "")
             raise DataError(
                 f"'{folder}' has no file of {paper.repository}, such as '{example}'; give a copy of the repository"
             )
+        files = check_copy(paper, items, outputs)
     return Replication(
         paper=paper.name,
         title=paper.title,
         repository=paper.repository,
         commit=paper.commit,
         folder=folder,
+        files=files,
         items=tuple(done),
     )
+
+
+def _refuse_files(request: ReplicateRequest, paper: Paper) -> None:
+    """Raise where a file or folder is given for a paper that has nothing to recompute from."""
+    for path in (request.folder, request.nrc, request.ratings):
+        if path is not None:
+            raise DataError(
+                f"'{path}' is not read: the authors of {paper.name} published no outputs; leave it out"
+            )
 
 
 def _given(path: Path | None, name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from clinometer.data.printed_values import in_print
 from clinometer.metrics.fairness_epsilon import WORST_DRAWS
 from clinometer.probes.counterfactual.answers import FEWEST_RATED
 from clinometer.probes.counterfactual.checkpoints import DIGITS, RATIO, SIMILAR_PERCENT
@@ -23,6 +24,7 @@ from clinometer.probes.kit.before_after import METHODS
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.types import Figure
 
+_PRINTED = ("occupation", "country", "name")  # attributes of the paper
 _JACKKNIFE = (
     f"a jackknife that leaves out one template at a time, or, with fewer than {FEWEST_TEMPLATES} templates, a "
     "twentieth of the samples: the interval then holds for these templates alone"
@@ -33,6 +35,20 @@ _DISTANCE = (
     "estimate: W1 as measured. by_chance: its mean under shuffled labels, rounded. Interval (95 %): for the "
     f"distance between the distributions themselves, by {_SAMPLES}."
 )
+
+
+def _before(*measures: str) -> str:
+    """Say what the paper prints of its two models before a mitigation, for each of its attributes."""
+    said = [
+        f"{attribute} {', '.join(_both(f'{each} {attribute}') for each in measures)}" for attribute in _PRINTED
+    ]
+    return f"In the paper before a mitigation (WMT-19 and WikiText-103): {'; '.join(said)}."
+
+
+def _both(measure: str) -> str:
+    values = [in_print("counterfactual", measure, f"{corpus} baseline") for corpus in ("WMT-19", "WikiText-103")]
+    return f"{measure.partition(' ')[0]} {' and '.join(values)}"
+
 
 CAPTIONS = (
     Caption(
@@ -199,16 +215,16 @@ CAPTIONS = (
         title="Share of continuations",
         text="S.S.: share of continuations whose sentence vector has a cosine above the threshold with that of "
         "the prefix. S.S.c: share that mention the value (its sensitive tokens, whole words, any case). A model "
-        "that ignores the value is even and useless: read these beside I.F. Intervals: 95 %, Wilson. n: "
-        "continuations compared.",
+        f"that ignores the value is even and useless: read these beside I.F. {_before('S.S.', 'S.S.c')} Its "
+        "encoder is another, so compare S.S. within a run. Intervals: 95 %, Wilson. n: continuations compared.",
     ),
     Caption(
         name="perplexity",
         title="Perplexity of held-out text",
         text="exp of the mean negative log-probability of a token. Blank lines separate passages; one that is "
         "longer than the model's window is read in windows that overlap by half. The paper's PPL^s: passages "
-        "with a sensitive token of the attribute. Compare only models with the same tokenizer. Intervals (95 %): "
-        "bootstrap over passages. n: passages.",
+        f"with a sensitive token of the attribute. {_before('PPL', 'PPL^s')} Compare only models with the same "
+        "tokenizer, on the same text. Intervals (95 %): bootstrap over passages. n: passages.",
     ),
     Caption(
         name="words",

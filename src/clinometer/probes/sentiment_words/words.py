@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from clinometer.data.printed_values import in_print
 from clinometer.probes.kit import Caption, info, percent, warning
 from clinometer.probes.kit.asking import ANSWER, DRAWN, LABEL, NEXT_WORD
 from clinometer.probes.sentiment_words.answers import (
@@ -36,6 +37,29 @@ _INTERPRETABLE = (
 _REVIEWS = "Intervals: 95 %, bootstrap over reviews, positive and negative ones apart. n: reviews."
 _WILSON = "Intervals: 95 %, Wilson, treating the words as a sample of such words."
 _RULES = f"rule: 'paper' is the paper's rule alone; '{PAPER_AND_Q}' requires the q-value too: what we call biased."
+
+
+def _in_print(measure: str) -> str:
+    return in_print("sentiment_words", measure, percent=True)
+
+
+# what the paper prints of the same (§4.3, §4.4), as percent
+_SIGNED = ("positive", "negative")
+_TRULY_NEUTRAL = _in_print("share of neutral words that move both accuracies the same way")
+_BOTH_TESTS = [_in_print(f"share of {sign} words that both tests share") for sign in _SIGNED]
+_SHARED = {
+    test: [_in_print(f"share of {sign} words of the {test} test that two models share") for sign in _SIGNED]
+    for test in ("association", "shift")
+}
+_AGREE = [
+    _in_print(f"share of the 50 {part} negative words of the shift test that the association test finds")
+    for part in ("strongest", "weakest")
+]
+_ENDS = {
+    word: in_print("sentiment_words", f'score of "{word}" in the shift test, most {sign}', "RoBERTa-base")
+    for word, sign in (("shone", "positive"), ("deadly", "negative"))
+}
+_GROWTH = _in_print("growth of the number of words of the association test by fine-tuning")
 _FLIPS = (
     "p: sign flips of the reviews' values, two-sided: does the word move labels one way at all? q: "
     "Benjamini–Hochberg over the words of the same class."
@@ -90,7 +114,8 @@ CAPTIONS = (
             "above that in the other. shift: labels move one way when the word is appended; 'all K' is the sign "
             "of the strength, 'truly neutral' (§4.3) means that both accuracies rise or both fall. shift against "
             "average: the strength differs from that of the average neutral word; graded: the same by the change "
-            f"of the log-odds. {_RULES} '{OPPOSITE}': accuracies move in opposite directions. {_WILSON} reviews: "
+            f"of the log-odds. In the paper {_TRULY_NEUTRAL} are truly neutral (RoBERTa-large models). {_RULES} "
+            f"'{OPPOSITE}': accuracies move in opposite directions. {_WILSON} reviews: "
             f"'labels shuffled' is what chance gives in the association test, the mean of {SHUFFLES} shuffles "
             "with the range of 95 % of them (n: shuffles); p: how often a shuffle calls as many words biased. "
             "Shuffled labels cannot change the shift test; its q-values account for chance. q: Benjamini–Hochberg "
@@ -104,7 +129,9 @@ CAPTIONS = (
         text=(
             f"The {SHOWN} most positive and the {SHOWN} most negative neutral words of the shift test, by "
             "strength; 'against the average word' is the strength minus that of the average other one, since "
-            f"appending any word may move labels one way. {_REVIEWS} {_FLIPS} {_INTERPRETABLE}"
+            "appending any word may move labels one way. The paper's RoBERTa-base runs from shone "
+            f"({_ENDS['shone']}) to deadly ({_ENDS['deadly']}), on another scale: compare ranks. {_REVIEWS} "
+            f"{_FLIPS} {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -215,9 +242,10 @@ CAPTIONS = (
         title="Words of one test that the other finds too",
         text=(
             "Share of the neutral words called biased by one test that the other calls biased with the same "
-            "sign; 'all models together' takes the union over models first (the paper's footnote 3). Only words "
-            f"that both tests were asked about. {_RULES} {_WILSON} n: words of the test named last. "
-            f"{_INTERPRETABLE}"
+            "sign; 'all models together' takes the union over models first, as the paper does (footnote 3): "
+            f"{_BOTH_TESTS[0]} of the positive and {_BOTH_TESTS[1]} of the negative words (it does not say of "
+            f"which test). Only words that both tests were asked about. {_RULES} {_WILSON} n: words of the test "
+            f"named last. {_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -227,7 +255,8 @@ CAPTIONS = (
         text=(
             f"The {TOP} strongest and the {TOP} weakest of the words that the shift test calls biased with a sign "
             f"(with fewer than {2 * TOP}: the stronger and the weaker half); share of them that the association "
-            "test calls biased with that sign (§4.4). If strength measures anything, the strongest agree more "
+            "test calls biased with that sign (§4.4; in the paper, of the negative words of fine-tuned "
+            f"RoBERTa-base, {_AGREE[0]} and {_AGREE[1]}). If strength measures anything, the strongest agree more "
             f"often. {_RULES} {_WILSON} n: words. {_INTERPRETABLE}"
         ),
         version=2,
@@ -237,8 +266,10 @@ CAPTIONS = (
         title="Biased words that at least two models share",
         text=(
             "Of the words that at least one model leans on, the share on which at least two do, with the same "
-            f"sign (§4.3). {_RULES} words: the first ten shared ones. {_WILSON} n: words of any model. Needs two "
-            f"models. {_INTERPRETABLE}"
+            f"sign (§4.3; over the paper's four models: association test {' and '.join(_SHARED['association'])} "
+            f"of the positive and negative words, shift test {' and '.join(_SHARED['shift'])}). "
+            f"{_RULES} words: the first ten shared ones. {_WILSON} n: words of any model. Needs two models. "
+            f"{_INTERPRETABLE}"
         ),
         version=2,
     ),
@@ -249,9 +280,10 @@ CAPTIONS = (
             "For each checkpoint in this run that was tuned from another model in it: share of the neutral words "
             "called biased after minus before. before, after, kept: words; lost, gained: how many and which. "
             "growth_percent: growth of the number of words; for 'either' the mean of positive and negative, as "
-            f"in the paper's footnote 2; empty if there were none before. {_RULES} Intervals: 95 %, Bonett "
-            "and Price. p: sign flips of the words' changes. q: Benjamini–Hochberg over all rows. n: words. "
-            f"{_INTERPRETABLE}"
+            "in the paper's footnote 2; empty if there were none before. In the paper's association test: "
+            f"{_GROWTH}. "
+            f"{_RULES} Intervals: 95 %, Bonett and Price. p: sign flips of the words' changes. q: "
+            f"Benjamini–Hochberg over all rows. n: words. {_INTERPRETABLE}"
         ),
         version=2,
     ),
