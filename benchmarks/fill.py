@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measured import Row, arguments, figure, median_seconds, tell, times, waiting
+from measured import Row, arguments, drift, figure, median_seconds, tell, times, waiting
 from shapes import MADE_UP, save_bert, save_roberta
 from transformers import pipeline
 from transformers.utils import logging
@@ -262,9 +262,7 @@ def _drift(
     for at, other in _answers(exact, requests, options).items():
         mine, theirs = (dict(zip(each.words, each.logprobs, strict=True)) for each in (answers[at], other))
         apart += [mine[word] - theirs[word] for word in mine if word in theirs]
-    root = math.sqrt(sum(each**2 for each in apart) / len(apart))
-    worst = max(map(abs, apart))
-    return f"bfloat16 drift of log-probabilities from float32: {root:.1e} root mean square, {worst:.1e} at most"
+    return drift(apart)
 
 
 def _operations(tokens: int, options: argparse.Namespace) -> float:

@@ -7,8 +7,10 @@ in a run folder and joined. Reviews are made up (median of thirty words, as in t
 appended 5, 10 and 15 times: 957 prompts for each review, as at the paper's size of 3.8 million.
 
 On a CPU the forward pass would hide what is measured here, so it is left out, and batches are as large as on a
-GPU; with --forward, and on a GPU always, it runs. What is printed: prompts per second of the clock and of CPU time
-(all threads), and where in our source the threads were found, looked at every few milliseconds.
+GPU; with --forward, and on a GPU always, it runs. There it computes in bfloat16, and how far that drifts from
+float32 is measured on some of the prompts; with --drift on a CPU, too, and nothing else. What is printed: prompts
+per second of the clock and of CPU time (all threads), and where in our source the threads were found, looked at
+every few milliseconds.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from typing import Any
 
 import polars as pl
 import torch
-from measured import Row, arguments, tell
+from measured import Row, arguments, drift, tell
 
 import clinometer
 from clinometer.engine import RequestIdentity, Silent, Worker, run_stage
@@ -42,7 +44,7 @@ from clinometer.probes.sentiment_words import PROBE
 from clinometer.probes.sentiment_words.options import Options
 from clinometer.probes.sentiment_words.questions import shift_prompts
 from clinometer.store import RunFolder, StageKey
-from clinometer.types import ModelSpec
+from clinometer.types import Fill, ModelSpec
 
 MODEL = "builtin:masked"
 WORDS = 319
@@ -65,8 +67,12 @@ def main() -> None:
     parser.add_argument("--forward", action="store_true", help="run the model on a CPU, too")
     parser.add_argument("--batch-tokens", type=int, default=tokens_for(gpu=True))
     parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto")
+    parser.add_argument("--drift", action="store_true", help="only measure that of bfloat16")
     parser.add_argument("--warm-up", type=int, default=0, help="prompts that are asked before, and not counted")
     given = parser.parse_args()
+    if given.drift:
+        print(drift_of(given.device))
+        return
     if given.device == "cpu":
         torch.set_num_threads(1)
     model = load_model(ModelSpec(name=MODEL, dtype=given.dtype), device=given.device)
@@ -77,9 +83,25 @@ def main() -> None:
             measure(Path(folder) / "before", model, given.warm_up, given.batch_tokens)
         found = measure(Path(folder) / "run", model, given.prompts, given.batch_tokens)
     aim = {f"≥ {RATE:,} prompts/s": found.ours >= RATE} if given.device == "cuda" else {}
+    if given.device == "cuda":
+        found = replace(found, notes=[*found.notes, drift_of(given.device)])
     left_out = "" if given.device == "cuda" or given.forward else ", the forward pass left out"
     work = f"shift test, {found.work}, {MODEL}, {given.device}{left_out}"
     tell([replace(found, work=work, targets=aim)], to=given.json, device=given.device)
+
+
+def drift_of(device: str, *, prompts: int = 512) -> str:
+    """How far bfloat16 is from float32: the log-odds of the two labels, which decide."""
+    rng = random.Random(0)
+    texts = [" ".join(rng.choices(COMMON.split(), k=rng.choice((10, 30, 60)))) + "." for _ in range(prompts)]
+    asked = [Fill(text=TEMPLATE, context=text, words=("great", "terrible")) for text in texts]
+    odds = [
+        [one - other for one, other in (answer.logprobs for answer in model.fill(asked))]
+        for dtype in ("bfloat16", "float32")
+        for model in (load_model(ModelSpec(name=MODEL, dtype=dtype), device=device),)
+    ]
+    apart = [mine - exact for mine, exact in zip(*odds, strict=True)]
+    return drift(apart, "the labels' log-odds", where="on a CPU" * (device == "cpu"))
 
 
 def measure(folder: Path, model: Any, prompts: int, batch_tokens: int) -> Row:

@@ -13,6 +13,7 @@ import argparse
 import importlib.metadata
 import importlib.util
 import json
+import math
 import os
 import platform
 import statistics
@@ -82,6 +83,17 @@ def times(ratio: float) -> str:
     ('2.1 ×', '229 ×')
     """
     return f"{ratio:.0f} ×" if ratio >= 20 else f"{ratio:.1f} ×"
+
+
+def drift(apart: Sequence[float], of: str = "log-probabilities", *, where: str = "") -> str:
+    """Return how far bfloat16 lies from float32, given each difference.
+
+    >>> drift([0.03, -0.04], where="on a CPU")
+    'bfloat16 drift of log-probabilities from float32: 3.5e-02 root mean square, 4.0e-02 at most, on a CPU'
+    """
+    root = math.sqrt(sum(each**2 for each in apart) / len(apart))
+    found = f"bfloat16 drift of {of} from float32: {root:.1e} root mean square, {max(map(abs, apart)):.1e} at most"
+    return f"{found}, {where}" if where else found
 
 
 def seconds_in_turns(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measured import Row, arguments, median_seconds, tell, times, waiting
+from measured import Row, arguments, drift, median_seconds, tell, times, waiting
 from shapes import MADE_UP, save_causal
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
@@ -97,12 +97,7 @@ def compare(ours: Any, plain: Any, tokenizer: Any, position: str, exact: Any, op
         notes.append(f"the plain model was given {len(some)} of the words")
     if exact is not None:
         kept = exact.rescore([Rescore(text=texts[0], words=some)])[0].logprobs
-        drift = [mine - other for mine, other in zip(answer, kept, strict=True)]
-        root = (sum(each**2 for each in drift) / len(drift)) ** 0.5
-        notes.append(
-            f"bfloat16 drift of log-probabilities from float32: {root:.1e} root mean square, "
-            f"{max(map(abs, drift)):.1e} at most"
-        )
+        notes.append(drift([mine - other for mine, other in zip(answer, kept, strict=True)]))
     aim = TARGET[options.device]
     return Row(
         work=f"rescoring {len(words)} words in sentences of {TOKENS} tokens, blank {position}, "

@@ -14,7 +14,6 @@ On a GPU, where ours computes in bfloat16, the drift from float32 is measured on
 from __future__ import annotations
 
 import argparse
-import math
 import random
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measured import Row, arguments, median_seconds, tell, waiting
+from measured import Row, arguments, drift, median_seconds, tell, waiting
 from shapes import MADE_UP, save_causal
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import logging
@@ -164,11 +163,7 @@ def _drift(folder: Path, model: Any, prompts: list[str], options: argparse.Names
         (mine.logprob - other.logprob) / max(1, mine.tokens)
         for mine, other in zip(model.log_likelihood(requests), exact.log_likelihood(requests), strict=True)
     ]
-    root = math.sqrt(sum(each**2 for each in apart) / len(apart))
-    worst = max(map(abs, apart))
-    return (
-        f"bfloat16 drift of a token's log-probability from float32: {root:.1e} root mean square, {worst:.1e} worst"
-    )
+    return drift(apart, "a token's log-probability")
 
 
 if __name__ == "__main__":
