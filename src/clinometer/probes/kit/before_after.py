@@ -318,9 +318,10 @@ def over_trainings(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> dict
     for arm, category in product(arms_of(models), dict.fromkeys(category for _, category in known)):
         each = [known[key] for pair in arm.pairs if (key := (models[pair.after].name, category)) in known]
         if len(each) == len(arm.pairs):
-            mean, low, high = np.mean([(row.estimate, row.low, row.high) for row in each], axis=0).tolist()
+            numbers = [(row.estimate, row.low, row.high, row.p) for row in each]
+            mean, low, high, p = np.mean(numbers, axis=0).tolist()
             labels = {**each[0].labels, "model": arm.name, "trainings": len(each)}
-            found[arm.name, category] = replace(each[0], labels=labels, estimate=mean, low=low, high=high)
+            found[arm.name, category] = replace(each[0], labels=labels, estimate=mean, low=low, high=high, p=p)
             noisy.setdefault(len(each), []).append(((arm.name, category), each))
     for trainings, cells in noisy.items():
         if trainings == 1:
@@ -335,9 +336,12 @@ def over_trainings(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> dict
             errors[at] = (mean_row.high - mean_row.low) / (2 * critical_value(0.975))
         noise = training_noise(values, errors)
         for key, _ in cells:
-            variance = noise.variance[arms.index(key[0]), categories.index(key[1])]
+            at = arms.index(key[0]), categories.index(key[1])
+            # what no training changed, and units are sure of, has no noise
+            variance = 0.0 if not errors[at] and not np.ptp(values[at]) else noise.variance[at]
             sure = with_training_noise(sure_of([found[key]]), variance, freedom=noise.freedom, trainings=trainings)
-            found[key] = replace(found[key], low=float(sure.low[0]), high=float(sure.high[0]))
+            low, high, p = (float(each[0]) for each in (sure.low, sure.high, sure.p))
+            found[key] = replace(found[key], low=low, high=high, p=p)
     return found
 
 
