@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,12 +10,15 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.probes.kit.before_after import Checkpoint, arms_of, over_trainings
+from clinometer.probes.kit.compare import sure_of
 from clinometer.probes.kit.numbers import ABSENT, Label, with_q
+from clinometer.stats import critical_value, training_noise, with_training_noise
 from clinometer.types import ChangeVerdict, Figure, Finding, ModelInfo
 
 LINE = "line"  # the label by which tables and charts tell arms and single trainings apart
 TRAININGS = "trainings"  # the label that says how many are in a row
 MEAN = "mean"
+_LINED = ("method", "corpus")  # by what charts colour checkpoints
 
 # what captions say of training noise, behind what they say of intervals
 NOISE = (
@@ -146,7 +150,8 @@ def _one_type(rows: Sequence[Finding]) -> list[Finding]:
 
 def lines_apart(figure: Figure, rows: Sequence[Finding]) -> Figure:
     """Return a figure that colours by arm and seed where its table has both: no line joins several seeds."""
-    return replace(figure, color=LINE) if figure.color and rows and TRAININGS in rows[0].labels else figure
+    lined = figure.color in _LINED and rows and TRAININGS in rows[0].labels
+    return replace(figure, color=LINE) if lined else figure
 
 
 def repeated_checkpoints(
@@ -167,3 +172,54 @@ def repeated_checkpoints(
                 replace(first, name=arm.name, control=first.control if control else None, control_name=control),
                 each,
             )
+
+
+def between_arms(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> list[Finding]:
+    """Return rows about two models (`model`, `other_model`) as rows about two arms, or models that are in none.
+
+    Two trainings of one arm, and a model and its own trainings, are left out: how alike these are is what training
+    changed. Arms meet seed by seed, a model meets every training; what differs between trainings is in the
+    interval, estimated over all pairs, as one arm has many of them.
+    """
+    known = {(str(row.labels["model"]), str(row.labels["other_model"])): row for row in rows}
+    arms = arms_of(models)
+    sides = {arm.name: [models[pair.after] for pair in arm.pairs] for arm in arms}
+    bases = {arm.name: models[arm.pairs[0].before].name for arm in arms}
+    trained = {model.name for side in sides.values() for model in side}
+    for model in models:
+        if model.name not in trained:
+            sides[model.name] = [model]
+    found: list[Finding] = []
+    noisy: dict[int, list[tuple[int, list[float]]]] = {}
+    for one, other in itertools.combinations(sides, 2):
+        if bases.get(one) == other or bases.get(other) == one:
+            continue
+        each = [known[pair] for pair in _by_seed(sides[one], sides[other]) if pair in known]
+        if each:
+            mean, low, high = np.mean([(row.estimate, row.low, row.high) for row in each], axis=0).tolist()
+            labels = {**_mean_labels(each), "model": one, "other_model": other, TRAININGS: len(each)}
+            noisy.setdefault(len(each), []).append((len(found), [row.estimate for row in each]))
+            found.append(Finding(labels=labels, estimate=mean, low=low, high=high, n=min(row.n for row in each)))
+    for trainings, cells in noisy.items():
+        if trainings > 1:
+            errors = [[(found[at].high - found[at].low) / (2 * critical_value(0.975)) for at, _ in cells]]
+            noise = training_noise(np.array([[each for _, each in cells]]), np.array(errors))
+            for (at, _), variance in zip(cells, noise.variance[0], strict=True):
+                sure = with_training_noise(
+                    sure_of([found[at]]), variance, freedom=noise.freedom, trainings=trainings
+                )
+                found[at] = replace(found[at], low=float(sure.low[0]), high=float(sure.high[0]))
+    return found
+
+
+def _by_seed(one: Sequence[ModelInfo], other: Sequence[ModelInfo]) -> Iterator[tuple[str, str]]:
+    """Yield who meets whom: trainings of the same place among their seeds; a lone model meets each of them."""
+    first, second = (sorted(side, key=_seed) for side in (one, other))
+    trainings = max(len(first), len(second)) if 1 in (len(first), len(second)) else min(len(first), len(second))
+    for at in range(trainings):
+        yield first[at % len(first)].name, second[at % len(second)].name
+
+
+def _seed(model: ModelInfo) -> tuple[int, str]:
+    seed = model.tuning.get("seed", "")
+    return len(seed), seed  # 2 comes before 10
