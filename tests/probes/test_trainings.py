@@ -6,8 +6,10 @@ import math
 import pytest
 from fake_records import fake_model
 
+from clinometer.probes.counterexamples import figures as counterexamples_figures
 from clinometer.probes.kit.before_after import checkpoints_of
-from clinometer.probes.kit.trainings import LINE, lines_apart, repeated_checkpoints, with_arms
+from clinometer.probes.kit.trainings import LINE, ONE_EACH, lines_apart, repeated_checkpoints, with_arms
+from clinometer.probes.stigma import figures as stigma_figures
 from clinometer.types import Figure, Finding
 
 
@@ -126,6 +128,12 @@ def test_arms_are_apart_and_each_is_before_its_trainings():
     assert [each.estimate for each in found if each.labels["trainings"] == 2] == pytest.approx(
         [0.15, 0.15, 0.4, 0.4]
     )
+
+
+def test_tables_without_arms_say_that_a_row_is_one_training():
+    captions = [each for module in (stigma_figures, counterexamples_figures) for each in module.CAPTIONS]
+    said = {each.name for each in captions if ONE_EACH in each.text}
+    assert said == {"change", "mitigation", "mitigation_whole_list"}
 
 
 def test_repeated_trainings_are_a_checkpoint_whose_control_is_that_of_the_verdicts():

@@ -26,7 +26,7 @@ NOISE = (
     "whose interval holds what differs between them. The interval of one training leaves out what another seed "
     "would change."
 )
-ONE_EACH = " Each row is one training: what another seed would change is not in its interval."
+ONE_EACH = " A row of a trained model is one training: what another seed would change is not in its interval."
 
 
 def with_arms(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clinometer.probes.kit import Caption, info, percent, warning
 from clinometer.probes.kit.asking import ANSWER, DRAWN, LABEL, NEXT_WORD
+from clinometer.probes.kit.trainings import NOISE
 from clinometer.probes.sentiment_words.answers import (
     FEWEST_REVIEWS,
     GATE_LEVEL,
@@ -250,10 +251,10 @@ CAPTIONS = (
             "called biased after minus before. before, after, kept: words; lost, gained: how many and which. "
             "growth_percent: growth of the number of words; for 'either' the mean of positive and negative, as "
             f"in the paper's footnote 2; empty if there were none before. {_RULES} Intervals: 95 %, Bonett "
-            "and Price. p: sign flips of the words' changes. q: Benjamini–Hochberg over all rows. n: words. "
-            f"{_INTERPRETABLE}"
+            f"and Price.{NOISE} p: sign flips of the words' changes. q: Benjamini–Hochberg over the rows of all "
+            f"single trainings, and over those of each mean. n: words. {_INTERPRETABLE}"
         ),
-        version=2,
+        version=3,
     ),
     Caption(
         name="variants",
