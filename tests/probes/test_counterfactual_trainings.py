@@ -7,7 +7,8 @@ import pytest
 from fake_generator import rows_of
 from fake_mitigation import Writer, as_given, checkpoint, concluded
 
-from clinometer.metrics import fairness_epsilon
+from clinometer.metrics import fairness_epsilon, widened_reduction
+from clinometer.probes.counterfactual import probe
 from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
 
@@ -101,9 +102,30 @@ def test_an_arm_is_the_mean_of_its_trainings_and_less_sure_than_they_are(planted
             assert [one.labels["line"] for one in each] == [f"{row.labels['line']}, seed {n}" for n in range(3)]
             log = math.log if row.labels.get("guard") == "perplexity" else float
             assert log(row.estimate) == pytest.approx(sum(log(one.estimate) for one in each) / 3)
+            if table == "change":  # a jackknife and Student's distribution are symmetric
+                assert (row.low + row.high) / 2 == pytest.approx(row.estimate)
             if table != "mitigation" and not math.isnan(row.low):
                 units = sum(log(one.high) - log(one.low) for one in each) / 3
                 assert log(row.high) - log(row.low) > units
+
+
+def test_of_a_control_half_of_what_trainings_differ_in_is_its_own(tmp_path, monkeypatch):
+    asked = []
+
+    def record(reduction, change, *, shared):
+        asked.append((round(change.before, 9), shared))
+        return widened_reduction(reduction, change, shared=shared)
+
+    monkeypatch.setattr(probe, "widened_reduction", record)
+    models = [(as_given(), Writer(LEAN)), *trained("control", "0", arm([HALFWAY] * 2, "c")),
+              *trained("embedding", "10", arm([LITTLE] * 2, "e"))]  # fmt: skip
+    found = concluded(tmp_path, models, samples=20)
+    for scorer, measure in itertools.product(("one", "two"), ("I.F.", "G.F.")):
+        about = {"scorer": scorer, "measure": measure, "model": "embedding-10 (2 trainings)"}
+        for against, shared in (("before", False), ("control", True)):
+            (row,) = rows_of(found, "change", quantity="excess", against=against, **about)
+            assert {which for before, which in asked if round(before, 4) == row.labels["before"]} == {shared}
+    assert len(asked) == 3 * 2 * 2
 
 
 def test_trainings_that_disagree_have_reduced_nothing(tmp_path):

@@ -68,7 +68,10 @@ def test_p_and_q_hold_the_trainings_too():
     # −.3 / √.02 is 2.12 errors; three rows that move as one have the freedom of one, so ν = 4
     assert [each.p for each in means] == pytest.approx([0.1012] * 3, abs=1e-3)
     assert [each.q for each in means] == pytest.approx([each.p for each in means])
-    assert all(math.isnan(each.q) for each in with_arms(rows, run(news=2), by=["what"]))
+    tested = [dataclasses.replace(each, q=0.01) for each in rows]
+    told = {each.labels["trainings"]: each.q for each in with_arms(tested, run(news=2), by=["what"])}
+    assert math.isnan(told[2])  # q of one training is nobody else's
+    assert told[1] == 0.01
     unequal = [dataclasses.replace(each, p=0.5) if each.labels["what"] == "b" else each for each in rows]
     a, b, c = (each.q for each in with_arms(unequal, run(news=2), by=["what"], families=["family"])[:3])
     assert (a, b, c) == pytest.approx((2 * 0.1012, 0.5, 0.1012), abs=1e-3)

@@ -162,9 +162,7 @@ class Counterfactual:
             of_arm = list(_compare_arm(arm, [compared[each.model] for each in every], verdicts, rows["change"]))
             rows["change"] = _retold(rows["change"], tuned.change_rows(of_arm))
             rows["reduction"] = _retold(rows["reduction"], list(tuned.reduction_rows(of_arm)))
-            told[arm.model] = arm, of_arm  # sentences are about all together, at the place of the first
-            for other in every[1:]:
-                del told[other.model]
+            told[arm.model] = arm, of_arm  # at the place of the first; no verdict is about one of several
         results = [
             tuned.results_of(each, of, of_one, verdicts, select(rows["costs"], model=each.name))
             for each, of_one in told.values()
