@@ -129,6 +129,8 @@ def test_headlines_compare_both_ways_on_one_page(exact):
     assert f"after '{SEMANTIC}' better (+0.300 before and +0.200 after; distance from even-handed −0.100" in given
     assert f"after '{OTHER_KINDS[0]}' worse (+0.300 before and +0.350 after" in given
     assert one.startswith("one against the base prompt of given")
+    end = "One training: intervals leave out what another seed would change."
+    assert [each.endswith(end) for each in (given, one, ten)] == [False, True, True]
     # from +0.300 to −0.050: turned round, and nearer
     assert f"after '{SYNTACTIC}' better (+0.300 before and −0.050 after; distance from even-handed −0.250" in ten
     trained = {(each.after, each.measure.split()[0]): each for each in exact.changes if each.before == "given"}

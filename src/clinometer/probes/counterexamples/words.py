@@ -248,7 +248,8 @@ def prompt_headlines(changes: Sequence[ChangeVerdict]) -> Iterator[str]:
         told = f"{verdict.state} ({numbers_of(verdict) or reason})"
         by_model.setdefault((name, verdict.before), []).append(f"after {prompt} {told}")
     for (name, before), parts in by_model.items():
-        yield f"{name} against the base prompt of {before}, gender stereotypes: {'; '.join(parts)}."
+        noise = "" if name == before else ". One training: intervals leave out what another seed would change"
+        yield f"{name} against the base prompt of {before}, gender stereotypes: {'; '.join(parts)}{noise}."
 
 
 def _number(row: Finding) -> str:

@@ -306,7 +306,8 @@ def _concerned(arms: Sequence[Arm]) -> Iterable[int]:
 def over_trainings(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> dict[tuple[str, str], Finding]:
     """Return the rows of checkpoints (model, category) as rows of arms; what differs between trainings is in them.
 
-    That is pooled over arms and categories. Rows without a number are left out, and arms that lack one.
+    Interval and p hold it; q is for the caller to correct. It is pooled over arms and categories. Rows without a
+    number are left out, and arms that lack one.
     """
     known = {
         (str(row.labels["model"]), str(row.labels["category"])): row

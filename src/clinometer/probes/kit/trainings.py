@@ -203,7 +203,7 @@ def between_arms(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> list[F
     for trainings, cells in noisy.items():
         if trainings > 1:
             errors = [[(found[at].high - found[at].low) / (2 * critical_value(0.975)) for at, _ in cells]]
-            noise = training_noise(np.array([[each for _, each in cells]]), np.array(errors))
+            noise = training_noise(changes=[[each for _, each in cells]], errors=errors)
             for (at, _), variance in zip(cells, noise.variance[0], strict=True):
                 sure = with_training_noise(
                     sure_of([found[at]]), variance, freedom=noise.freedom, trainings=trainings
