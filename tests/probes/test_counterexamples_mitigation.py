@@ -12,6 +12,7 @@ from scipy import stats
 from clinometer.data import load_sentences
 from clinometer.probes.counterexamples import PROBE
 from clinometer.probes.counterexamples.measures import BASE, is_counterexample
+from clinometer.types import WordAnswer
 
 SAME_KINDS = ("target counter syntactic similar", "target counter semantic similar")
 OTHER_KINDS = ("background counter syntactic similar", "background counter semantic similar")
@@ -128,6 +129,8 @@ def test_headlines_compare_both_ways_on_one_page(exact):
     assert f"after '{SEMANTIC}' better (+0.300 before and +0.200 after; distance from even-handed −0.100" in given
     assert f"after '{OTHER_KINDS[0]}' worse (+0.300 before and +0.350 after" in given
     assert one.startswith("one against the base prompt of given")
+    end = "One training: intervals leave out what another seed would change."
+    assert [each.endswith(end) for each in (given, one, ten)] == [False, True, True]
     # from +0.300 to −0.050: turned round, and nearer
     assert f"after '{SYNTACTIC}' better (+0.300 before and −0.050 after; distance from even-handed −0.250" in ten
     trained = {(each.after, each.measure.split()[0]): each for each in exact.changes if each.before == "given"}
@@ -205,6 +208,21 @@ def test_a_checkpoint_without_its_base_is_compared_with_itself():
     }  # fmt: skip
     assert any("not in this run: after" in notice.text for notice in found.notices)
     assert not any("against the base prompt of" in line for line in found.headlines)
+
+
+def deaf(item):
+    """Hardly a gendered word, and none more or less when a gender is named."""
+    return WordAnswer(words=("a", "woman", "man"), logprobs=tuple(math.log(each) for each in (0.9, 1e-3, 1e-3)))
+
+
+def test_a_reason_why_a_prompt_cannot_be_judged_is_in_plain_words_and_names_it_once():
+    found, _ = audit((GIVEN, margin(0.2, same=-0.1)), (checkpoint("after", "10"), deaf))
+    (line,) = [each for each in found.headlines if each.startswith("after against the base prompt of given")]
+    assert line.isprintable()
+    assert f"after '{SYNTACTIC}' cannot tell (it gives gendered words little probability" in line
+    found, _ = audit((GIVEN, deaf), (checkpoint("after", "10"), margin(0.2)))
+    (line,) = [each for each in found.headlines if each.startswith("after against the base prompt of given")]
+    assert f"after '{SYNTACTIC}' cannot tell (given: it gives gendered words little probability" in line
 
 
 def test_prompting_is_compared_without_any_training():

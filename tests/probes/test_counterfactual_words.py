@@ -20,6 +20,7 @@ from clinometer.probes.kit.verdicts import change_state, untold_change
 from clinometer.types import Finding
 
 LEAN = {"red": 0.9, "blue": 0.1}
+ONCE = "One training each: intervals leave out what another seed would change."
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def test_of_many_checkpoints_is_said_in_short_which_of_them_did_more_than_traini
         "given, colour: I.F. is measurably lower than before by every scorer in 3 of 4 checkpoints and in 1 "
         "of 1 controls. Lower than the control's by every scorer: embedding, λ = 10, 100. Higher than the "
         "control's by some scorer: sentiment, λ = 10. Not measurably different from the control's: embedding, "
-        "λ = 1."
+        f"λ = 1. {ONCE}"
     )
     (row,) = rows_of(found, "reduction", model="control-0", measure="I.F.", scorer="one")
     share = f"reduced by {row.estimate:.0f} % (95 % interval {row.low:.0f} to {row.high:.0f} %) according to one,"
@@ -61,7 +62,8 @@ def test_many_checkpoints_without_a_control_or_a_change(tmp_path):
     models = [(checkpoint("embedding", strength), Writer(LEAN, salt=strength)) for strength in "1234"]
     found = concluded(tmp_path, [(as_given(), Writer(LEAN)), *models], samples=60)
     first, *each = found.headlines[-5:]
-    assert first == "given, colour: I.F. is measurably lower than before by every scorer in 0 of 4 checkpoints."
+    said = "given, colour: I.F. is measurably lower than before by every scorer in 0 of 4 checkpoints."
+    assert first == f"{said} {ONCE}"
     assert all(line.count("no measurable change (95 % interval ") == 2 and "% removed)" in line for line in each)
 
 
@@ -167,7 +169,8 @@ def test_what_one_clause_of_the_rule_refuses_is_not_called_lower(clause):
     ]
     assert overview(given) == f"{said}. Not measurably different from the control's: embedding, λ = 1."
     _, line = checkpoint_headlines(given)
-    assert line.endswith("I.F. is not measurably different according to one and two.")
+    end = " One training: intervals leave out what another seed would change."
+    assert line.removesuffix(end).endswith("I.F. is not measurably different according to one and two.")
     assert made("embedding", "1", before=f"l{clause}").verdicts("before") == {
         "one": "is lower",
         "two": "is not measurably different",
@@ -183,6 +186,8 @@ def test_checkpoints_of_two_models_are_told_apart(tmp_path):
             for i in range(1, 5)
         ]
     found = concluded(tmp_path, models, samples=60)
-    told_of = [line.split(" in ")[-1] for line in found.headlines if "checkpoints" in line]
+    told_of = [
+        line.removesuffix(f" {ONCE}").split(" in ")[-1] for line in found.headlines if "checkpoints" in line
+    ]
     assert told_of == ["0 of 4 checkpoints.", "4 of 4 checkpoints."]
     assert [line.split(",")[0] for line in found.headlines if "checkpoints" in line] == ["given", "other"]

@@ -12,6 +12,7 @@ from clinometer.probes.kit import CANNOT_TELL, NONE_FOUND
 from clinometer.probes.sentiment_words import PROBE
 from clinometer.probes.sentiment_words.measures import PAPER, PAPER_AND_Q
 from clinometer.probes.sentiment_words.verdicts import AFTER
+from clinometer.stats import benjamini_hochberg
 from clinometer.types import WordAnswer
 
 POSITIVE_LEANS = [f"plain{i}" for i in range(6)]
@@ -443,6 +444,35 @@ def test_growth_from_a_model_to_the_checkpoint_tuned_from_it(two_models):
     assert "one training, so the interval leaves out what another seed would change" in two_models.headlines[0]
     # one gained, none lost: a = 2/62, b = 1/62, d = 1/62; √((3/62 − 1/62²)/62) = .02786, · 1.95996 = .0546
     assert (negative.low, negative.high) == pytest.approx((1 / 62 - 0.0546, 1 / 62 + 0.0546), abs=1e-4)
+
+
+def test_several_trainings_have_a_row_together_and_one_each(files):
+    records, plans = MemoryRecords(), []
+    leans = {
+        "before": {},
+        "after-seed-0": {"plain1": -2.0},
+        "after-seed-1": {"plain1": -2.0, "plain2": -2.0, "plain3": -2.0},
+    }
+    for number, (name, lean) in enumerate(leans.items()):
+        tuning = {"base": "aa", "method": "prompt", "seed": name[-1]} if number else {}
+        model = dataclasses.replace(fake_model(name), weights=name if number else "aa", tuning=tuning)
+        plans.append(plan_of(files, model=model, ks=(1,), shift_words="none", draws=199))
+        ask_sentiment(PROBE, plans[-1], FakeSentiment(lean=lean, seed=0), records)
+    found = PROBE.findings(plans, records)
+    where = {"test": "association", "m_or_k": "m = 1", "rule": PAPER_AND_Q, "sign": "negative"}
+    rows = [row_of(found, "tuning", tuned=name, **where) for name in ("after (2 trainings)", *list(leans)[1:])]
+    arm, *seeds = rows
+    assert [row.labels["after"] for row in rows] == [2.0, 1.0, 3.0]
+    assert (arm.labels["gained"], arm.labels["before"], arm.labels["interpretable"]) == ("–", 0, "yes")
+    assert [row.labels["line"] for row in rows] == ["mean", "seed 0", "seed 1"]
+    assert [row.estimate for row in rows] == pytest.approx([2 / 60, 1 / 60, 3 / 60])
+    assert arm.high - arm.low > sum(row.high - row.low for row in seeds) / 2
+    of_arm = [row for row in rows_of(found, "tuning") if row.labels["trainings"] == 2]
+    assert len(of_arm) == len(rows_of(found, "tuning")) / 3
+    expected = benjamini_hochberg([row.p for row in of_arm]).tolist()
+    assert [row.q for row in of_arm] == pytest.approx(expected, nan_ok=True)
+    (table,) = [each for each in found.tables if each.name == "tuning"]
+    assert "whose interval holds what differs between them" in table.caption
 
 
 def test_growth_of_what_does_not_move_has_an_interval_and_of_what_means_nothing_a_mark(files):

@@ -9,6 +9,7 @@ from fake_records import fake_model
 from fake_stereotypes import FakeAttributes, conclude, fake, groups_file, lexicon_file, row_of, rows_of
 from scipy import stats
 
+from clinometer.probes.kit.trainings import with_arms
 from clinometer.probes.stereotypes.measures import INEQUALITY, NEGATIVITY
 from clinometer.probes.stereotypes.words import headlines
 from clinometer.types import Finding
@@ -196,7 +197,8 @@ def shift_said(shifts):
             tuning = {"base": "given", "method": "masked-lm", "data": arm, "amount": "1", "seed": str(seed)}
             infos.append(dataclasses.replace(fake_model(name), weights=name, tuning=tuning))
             rows += [shift_row(name, value), shift_row(name, value + 0.01, category="c")]
-    (line,) = headlines([], {"shift": rows}, infos, top_k=20)
+    told = with_arms(rows, infos, by=["category"], line="corpus")
+    (line,) = headlines([], {"shift": told}, infos, top_k=20)
     return line
 
 

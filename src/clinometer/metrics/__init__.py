@@ -27,7 +27,9 @@ from clinometer.metrics.fairness_intervals import (
     PairedChange,
     Reduction,
     fairness_interval,
+    mean_change,
     paired_change,
+    widened_reduction,
 )
 from clinometer.metrics.fairness_pairs import PairNull, pair_null, pair_nulls
 from clinometer.metrics.fairness_resampling import IndividualIntervals, individual_interval, individual_intervals
@@ -96,6 +98,7 @@ __all__ = [
     "individual_interval",
     "individual_intervals",
     "log_relative_probability",
+    "mean_change",
     "mentions",
     "mentions_share",
     "negative_attitude",
@@ -116,5 +119,6 @@ __all__ = [
     "subgroup_wasserstein",
     "typicality",
     "wasserstein1",
+    "widened_reduction",
     "worst_by_chance",
 ]

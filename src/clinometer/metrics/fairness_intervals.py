@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -58,6 +59,8 @@ class Reduction:
     share: float  # 1 − after/before: 1 if nothing is left, below 0 if it grew
     low: float
     high: float
+    # t² times the variance before, the covariance and the variance after, which the interval is made of
+    spread: tuple[float, float, float] = (math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +209,8 @@ def paired_change(
 
     def reduction(statistic: Callable[[_Parts], float]) -> Reduction:
         was, became = (statistic(part) for part in whole)
-        return _fieller(was, became, np.array([[statistic(part) for part in both] for both in left_out]), level)
+        replicates = np.array([[statistic(part) for part in both] for both in left_out])
+        return _fieller(was, became, _spread(replicates, level))
 
     return PairedChange(
         individual=change(lambda part: float(present_mean(part.pairs[0, counted]))),
@@ -230,23 +234,75 @@ def _group_excess(part: _Parts) -> float:
     return float(present_mean(part.subgroups[0] - part.subgroups[1]))
 
 
-def _fieller(before: float, after: float, replicates: Floats, level: float) -> Reduction:
-    """Give 1 − after/before its interval from the replicates (blocks, 2) of both."""
+def mean_change(changes: Sequence[PairedChange]) -> PairedChange:
+    """Return the mean change by several trainings, as sure as each is alone: they were asked about the same.
+
+    What differs between the trainings is not in it; see `widened_reduction`. The reduction is that of the means.
+    """
+
+    def mean(name: str) -> Change:
+        every = [getattr(each, name) for each in changes]
+        return Change(
+            **{part.name: float(np.mean([getattr(each, part.name) for each in every])) for part in fields(Change)}
+        )
+
+    def reduction(excess: Change, name: str) -> Reduction:
+        before, both, after = np.mean([getattr(each, name).spread for each in changes], axis=0).tolist()
+        return _fieller(excess.before, excess.after, (before, both, after))
+
+    individual, group = mean("individual_excess"), mean("group_excess")
+    return PairedChange(
+        individual=mean("individual"),
+        group=mean("group"),
+        individual_excess=individual,
+        group_excess=group,
+        individual_reduction=reduction(individual, "individual_reduction"),
+        group_reduction=reduction(group, "group_reduction"),
+    )
+
+
+def widened_reduction(reduction: Reduction, change: Change, *, shared: bool) -> Reduction:
+    r"""Give the reduction :math:`1 - a/b` an interval that excludes 0 exactly where that of the change does.
+
+    `change` has an interval :math:`a - b \pm h` that also holds what differs between trainings. What h² has more
+    than the variances give is added to that of a; half of it to that of b where the other model was trained, too
+    (`shared`), as a control is.
+
+    >>> change = Change(before=1.0, after=0.5, change=-0.5, low=-0.9, high=-0.1, p=0.01)
+    >>> given = Reduction(share=0.5, low=0.0, high=0.0, spread=(0.0, 0.0, 0.07))
+    >>> found = widened_reduction(given, change, shared=False)  # b is exact, so 1 − (.5 ± .4)
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.1, 0.9)
+    """
+    before, both, after = reduction.spread
+    more = ((change.high - change.low) / 2) ** 2 - (before - 2 * both + after)
+    theirs = more / 2 if shared else 0.0
+    return _fieller(change.before, change.after, (before + theirs, both, after + more - theirs))
+
+
+def _spread(replicates: Floats, level: float) -> tuple[float, float, float]:
+    """Return t² times the jackknife's variances and covariance, from replicates (blocks, 2) before and after."""
     blocks = len(replicates)
-    if blocks < 2 or np.isnan(replicates).any():
-        return Reduction(share=float("nan"), low=float("nan"), high=float("nan"))
+    if blocks < 2:
+        return math.nan, math.nan, math.nan
     deviations = replicates - replicates.mean(axis=0)
-    # t² times the jackknife's variances and covariance
     spread = _quantile(blocks, level) ** 2 * (blocks - 1) / blocks * (deviations.T @ deviations)
-    of_squares = before**2 - spread[0, 0]
-    if before <= 0 or of_squares <= 0:
-        return Reduction(share=float("nan"), low=float("nan"), high=float("nan"))
-    middle, constant = before * after - spread[0, 1], after**2 - spread[1, 1]
-    root = np.sqrt(max(middle**2 - of_squares * constant, 0.0))
+    return float(spread[0, 0]), float(spread[0, 1]), float(spread[1, 1])
+
+
+def _fieller(before: float, after: float, spread: tuple[float, float, float]) -> Reduction:
+    """Give 1 − after/before its interval, where before is clearly above 0."""
+    unknown = Reduction(share=math.nan, low=math.nan, high=math.nan, spread=spread)
+    of_squares = before**2 - spread[0]
+    if math.isnan(sum(spread)) or not (before > 0 and of_squares > 0):
+        return unknown
+    middle, constant = before * after - spread[1], after**2 - spread[2]
+    root = math.sqrt(max(middle**2 - of_squares * constant, 0.0))
     return Reduction(
         share=1 - after / before,
-        low=float(1 - (middle + root) / of_squares),
-        high=float(1 - (middle - root) / of_squares),
+        low=1 - (middle + root) / of_squares,
+        high=1 - (middle - root) / of_squares,
+        spread=spread,
     )
 
 

@@ -203,7 +203,7 @@ def prompt_changes(plans: Sequence[Plan], measured: Sequence[Measures]) -> Itera
                     after = _at_prompt(measured[head], measured[each], prompt)
                     yield Compared(
                         before=models[head].name,
-                        after=f"{models[each].name} after '{prompt}'",
+                        after=after.model,
                         audits={"counterexamples": [([before], [after])]},
                         family=models[head].name,
                     )
@@ -215,8 +215,10 @@ def _at_prompt(head: Measures, measures: Measures, prompt: str) -> Units:
     offered = len(measures.ks) if measures.answers.offers else 0
     at = offered if head.judged == WHOLE else offered - 1
     dominance = tuple(str(each) for each in measures.answers.dominance)
+    name = measures.answers.model
     return Units(
-        model=f"{measures.answers.model}\0{prompt}",
+        # a reason why nothing follows names it, so it is in words
+        model=name if prompt == BASE else f"{name} after '{prompt}'",
         question=STEREOTYPE,
         measure="expected gender",
         asked=str(measures.answers.way),
@@ -242,10 +244,12 @@ def prompt_headlines(changes: Sequence[ChangeVerdict]) -> Iterator[str]:
     by_model: dict[tuple[str, str], list[str]] = {}
     for verdict in changes:
         name, _, prompt = verdict.after.partition(" after ")
-        told = f"{verdict.state} ({numbers_of(verdict) or verdict.reason})"
+        reason = verdict.reason.removeprefix(f"{verdict.after}: ")  # the sentence has just named it
+        told = f"{verdict.state} ({numbers_of(verdict) or reason})"
         by_model.setdefault((name, verdict.before), []).append(f"after {prompt} {told}")
     for (name, before), parts in by_model.items():
-        yield f"{name} against the base prompt of {before}, gender stereotypes: {'; '.join(parts)}."
+        noise = "" if name == before else ". One training: intervals leave out what another seed would change"
+        yield f"{name} against the base prompt of {before}, gender stereotypes: {'; '.join(parts)}{noise}."
 
 
 def _number(row: Finding) -> str:

@@ -31,7 +31,7 @@ from clinometer.probes.counterfactual.questions import PERPLEXITY, AskedAttribut
 from clinometer.probes.counterfactual.tables import ALL_VALUES, EXCESS, MEASURED, Rows, row_of
 from clinometer.probes.kit import Label, model_rng, q_value, select, signed, with_q, written
 from clinometer.probes.kit.asking import BEFORE, CONTROL
-from clinometer.probes.kit.before_after import AS_GIVEN, Checkpoint, change_headline
+from clinometer.probes.kit.before_after import AS_GIVEN, Checkpoint
 from clinometer.probes.kit.numbers import ABSENT, written_limits
 from clinometer.probes.kit.verdicts import BETTER, UNTOLD, WORSE
 from clinometer.probes.kit.verdicts import NO_CHANGE as UNCHANGED
@@ -39,7 +39,6 @@ from clinometer.types import ChangeState, ChangeVerdict, Finding, ModelInfo
 
 RATIO, DIFFERENCE = "after / before", "after − before"
 SIMILAR_PERCENT, MENTIONS_PERCENT = f"{SIMILAR} %", f"{MENTIONS} %"  # as the paper prints them
-DIGITS = 12  # of a checksum that are shown
 FEW_CHECKPOINTS = 3  # of one model, which get a long sentence each: a control and two methods
 
 NO_CHANGE = "no measurable change"
@@ -237,23 +236,6 @@ def _side_by_side(model: str, how: dict[str, Label], attribute: str, scorer: str
     return row_of({**labels, "model": model}, whole.estimate, whole.low, whole.high, n=whole.n)
 
 
-def weight_rows(models: Sequence[ModelInfo], checkpoints: Sequence[Checkpoint]) -> Iterator[Finding]:
-    """Yield the share of the weights of each checkpoint that differ from its base, as its card says."""
-    for each in checkpoints:
-        model, base = models[each.model], models[each.base]
-        counts = (model.tuning.get(name, "") for name in ("changed", "weights"))
-        changed, every = (int(text) if text.isdecimal() else None for text in counts)
-        labels = {
-            **each.labels,
-            "base": base.name,
-            "checksum_before": base.weights[:DIGITS],
-            "checksum_after": model.weights[:DIGITS],
-            "changed": ABSENT if changed is None else f"{changed:,}",
-            "weights": ABSENT if every is None else f"{every:,}",
-        }
-        yield row_of(labels, math.nan if changed is None or not every else changed / every, n=changed or 0)
-
-
 # ---------------------------------------------------------------------------------------------------------
 # Headlines
 
@@ -267,6 +249,11 @@ class CheckpointResults:
     comparisons: Sequence[Comparison]  # with the model before, by each scorer
     changes: Sequence[ChangeVerdict]  # of the excess of I.F., against the model before and against its control
     costs: Sequence[Finding]  # rows of the costs table
+
+    @property
+    def trainings(self) -> int:
+        """How many trainings it is the mean of."""
+        return max((1, *(len(each.trainings) for each in self.changes)))
 
     @property
     def strength(self) -> str:
@@ -320,17 +307,10 @@ def checkpoint_headlines(results: Sequence[CheckpointResults]) -> Iterator[str]:
         groups.setdefault((each.checkpoint.base, each.attribute), []).append(each)
     for group in groups.values():
         if len(group) > FEW_CHECKPOINTS:
-            yield overview(group)
+            yield f"{overview(group)} {_noise(group)}"
             yield from map(_short_headline, group)
         else:
             yield from map(_long_headline, group)
-
-
-def repeated_headlines(changes: Sequence[ChangeVerdict], models: Sequence[ModelInfo]) -> Iterator[str]:
-    """Yield what follows from several trainings that differ in their seed alone: of I.F., by every scorer."""
-    for verdict in changes:
-        if len(verdict.trainings) > 1 and verdict.measure.startswith(INDIVIDUAL):
-            yield change_headline(verdict, models)
 
 
 _RESULTS = {
@@ -360,6 +340,17 @@ def overview(results: Sequence[CheckpointResults]) -> str:
         if some := [each for each in mitigated if _over_scorers(each, CONTROL) == how]:
             said += f". {words}: {_names(some)}"
     return f"{said}."
+
+
+def _noise(results: Sequence[CheckpointResults]) -> str:
+    """Say whether what another seed would change is in the intervals."""
+    numbers = {each.trainings for each in results}
+    each = " each" if len(results) > 1 else ""
+    if numbers == {1}:
+        return f"One training{each}: intervals leave out what another seed would change."
+    if 1 not in numbers:
+        return f"Means of {max(numbers)} trainings{each}; intervals hold what differs between them."
+    return "Intervals of one training leave out what another seed would change; those of several hold it."
 
 
 def _over_scorers(result: CheckpointResults, against: str) -> str:
@@ -397,7 +388,7 @@ def _long_headline(result: CheckpointResults) -> str:
     if verdicts := result.verdicts(CONTROL):
         parts = [f"I.F. {_by_verdict(verdicts)}", *_costs(result, CONTROL)]
         said += f" Compared with the same training without the regulariser: {'; '.join(parts)}."
-    return said
+    return f"{said} {_noise([result])}"
 
 
 def _short_headline(result: CheckpointResults) -> str:

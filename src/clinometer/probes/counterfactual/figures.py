@@ -9,11 +9,12 @@ from functools import partial
 from clinometer.data.printed_values import in_print
 from clinometer.metrics.fairness_epsilon import WORST_DRAWS
 from clinometer.probes.counterfactual.answers import FEWEST_RATED
-from clinometer.probes.counterfactual.checkpoints import DIGITS, RATIO, SIMILAR_PERCENT
+from clinometer.probes.counterfactual.checkpoints import RATIO, SIMILAR_PERCENT
 from clinometer.probes.counterfactual.measures import FEWEST_TEMPLATES
 from clinometer.probes.counterfactual.questions import PERPLEXITY, SAMPLES, AskedAttribute
 from clinometer.probes.counterfactual.tables import (
     ALL_VALUES,
+    DIGITS,
     EXCESS,
     FURTHEST_PAIRS,
     SHOWN_SAMPLES,
@@ -22,6 +23,7 @@ from clinometer.probes.counterfactual.tables import (
 from clinometer.probes.kit import Caption
 from clinometer.probes.kit.before_after import METHODS
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
+from clinometer.probes.kit.trainings import NOISE
 from clinometer.types import Figure
 
 _PRINTED = ("occupation", "country", "name")  # attributes of the paper
@@ -58,15 +60,16 @@ CAPTIONS = (
         "checkpoints made from it; strength is λ. estimate: I.F. as measured; its interval (95 %) holds the "
         f"distance between the distributions themselves ({_RESAMPLED}). To compare two rows, use the tables "
         "below, whose intervals are paired, not whether these overlap. PPL, PPL^s: perplexity of held-out text "
-        "and of its passages about the attribute. S.S. and S.S.c in percent. excess: that of I.F. over chance. "
-        "n: texts.",
-        version=5,
+        "and of its passages about the attribute. S.S. and S.S.c in percent. excess: that of I.F. over chance."
+        f"{NOISE} n: texts.",
+        version=6,
     ),
     Caption(
         name="weights",
         title="Share of the weights that changed",
         text=f"As the checkpoint's card counts them. checksum: the first {DIGITS} digits of the SHA-256 of the "
-        "weight files, before and after. An exact count has no interval. n: weights that changed.",
+        "weight files, before and after. Each row is one training. An exact count has no interval. n: weights "
+        "that changed.",
     ),
     Caption(
         name="change",
@@ -77,7 +80,8 @@ CAPTIONS = (
         "it is over the mean of shuffles in closed form, within about 1 % of the shuffles themselves. before, "
         f"after, reduced_by (percent of the excess): rounded. Intervals (95 %): paired, {_JACKKNIFE}; both "
         "models leave out the same. p: of no change, two-sided, from the same jackknife. q: Benjamini–Hochberg "
-        "over the excess rows of a model against one other. n: texts of both.",
+        f"over the excess rows of a model against one other.{NOISE} n: texts of both.",
+        version=2,
     ),
     Caption(
         name="reduction",
@@ -88,7 +92,8 @@ CAPTIONS = (
         "their square, so half of the distance takes three quarters of the excess with it. Read before and after "
         "as measured, too. Interval (95 %): Fieller's for a ratio, from the jackknife of the changes; it leaves "
         "out 0 exactly where the interval of the change does. Not computed where the excess before is not "
-        "clearly above 0: there is nothing to reduce. n: texts of both.",
+        f"clearly above 0: there is nothing to reduce.{NOISE} n: texts of both.",
+        version=2,
     ),
     Caption(
         name="costs",
@@ -97,8 +102,9 @@ CAPTIONS = (
         "Passages are resampled (bootstrap, on the scale of logarithms), before and after together. S.S. and "
         "S.S.c: a difference of shares; below 0 the texts are further from the point. Templates and then "
         f"prefixes are resampled, or prefixes alone with fewer than {FEWEST_TEMPLATES} templates, before and "
-        "after together. Intervals: 95 %, studentized. p: of no change. before, after: rounded. n: passages, or "
-        "continuations of both.",
+        f"after together. Intervals: 95 %, studentized. p: of no change. before, after: rounded.{NOISE} n: "
+        "passages, or continuations of both.",
+        version=2,
     ),
     Caption(
         name="fairness",
@@ -311,9 +317,9 @@ def _mitigation(*, several: bool, perplexity: bool) -> Iterator[Figure]:
         name="tradeoff",
         title="What evenness costs: I.F. beside similarity to the prefix",
         caption="Up (I.F. is less; the axis is reversed) and right (more continuations similar to their prefix) "
-        "is better. Each point is a model, the number at it λ; a line joins the λ of one method. Error bars hold "
-        "the distance itself, which I.F. as measured overstates, and are those of each model alone: the figures "
-        "below show whether one differs from another.",
+        "is better. Each point is a model, the number at it λ; a line joins the λ of one method (of its means, or "
+        "of one seed). Error bars hold the distance itself, which I.F. as measured overstates, and are those of "
+        "each model alone: the figures below show whether one differs from another.",
         table="mitigation",
         mark="scatter",
         x=SIMILAR_PERCENT,
@@ -334,7 +340,8 @@ def _mitigation(*, several: bool, perplexity: bool) -> Iterator[Figure]:
         name="reduction",
         title="How much of the excess is gone",
         caption="Percent of the excess over chance, by λ. Right of 0 it was reduced. Choose what it is compared "
-        "with: the model before, or the same training without the fairness loss.",
+        "with: the model before, or the same training without the fairness loss. Seeds of one training have "
+        "colours of their own beside their mean.",
         table="reduction",
         column="scorer",
         menus=("against", "measure", "attribute"),

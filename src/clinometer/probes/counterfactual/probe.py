@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
 
 from clinometer.data import load_card
+from clinometer.metrics import mean_change, widened_reduction
 from clinometer.probes.counterfactual import checkpoints as tuned
 from clinometer.probes.counterfactual import tables, words
 from clinometer.probes.counterfactual.answers import ModelAnswers, name_of, read_answers, refusals_of
@@ -28,21 +29,21 @@ from clinometer.probes.counterfactual.options import Options, fitted
 from clinometer.probes.counterfactual.questions import (
     SAMPLES,
     SCORED,
-    AskedAttribute,
     asked_attributes,
     check_files,
     questions,
     stages,
     ways_of,
 )
-from clinometer.probes.counterfactual.tables import EXCESS
+from clinometer.probes.counterfactual.tables import EXCESS, MEASURED, Rows
 from clinometer.probes.kit import select, tables_of
-from clinometer.probes.kit.asking import CONTINUED, LABEL, SAMPLED, Units, gate_of
+from clinometer.probes.kit.asking import BEFORE, CONTINUED, CONTROL, LABEL, SAMPLED, Units, gate_of
 from clinometer.probes.kit.before_after import Checkpoint, changes_of, checkpoints_of, with_changes
 from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.kit.refusals import refusal_headline, refusal_rows, refusal_verdicts
+from clinometer.probes.kit.trainings import lines_apart, repeated_checkpoints, with_arms
 from clinometer.probes.protocol import Plan, Records, Role, Stage
-from clinometer.types import Finding, Findings, Item, ModelInfo, Notice, Profile, Verdict
+from clinometer.types import ChangeVerdict, Finding, Findings, Item, ModelInfo, Notice, Profile, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +127,17 @@ class Counterfactual:
         for plan, way in asked:
             if "sample" not in plan.model.capabilities:
                 found.add_refusals(plan, records, way)
-        told: list[tuple[Checkpoint, AskedAttribute, list[tuned.Comparison], list[Finding]]] = []
+        compared: dict[int, list[tuned.Comparison]] = {}
         for checkpoint in checkpoints:
-            compared = list(tuned.compare(checkpoint, answers))
-            changes, costs = tuned.change_rows(compared), list(tuned.cost_rows(checkpoint, answers))
-            found.add(change=changes, reduction=tuned.reduction_rows(compared), costs=costs)
-            for of in tuned.shown_for(checkpoint, attributes):
-                told.append((checkpoint, of, compared, costs))
+            of_one = compared[checkpoint.model] = list(tuned.compare(checkpoint, answers))
+            found.add(
+                change=tuned.change_rows(of_one),
+                reduction=tuned.reduction_rows(of_one),
+                costs=tuned.cost_rows(checkpoint, answers),
+            )
         rows = found.rows
         found.add(mitigation=tuned.mitigation_rows(models, checkpoints, attributes, rows))
-        found.add(weights=tuned.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
+        found.add(weights=tables.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
         found.notices += words.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
         found.notices += words.human_notices(options, answers)
         present = frozenset(name for name, of_table in rows.items() if of_table)
@@ -154,11 +156,26 @@ class Counterfactual:
             verdicts=tuple(found.verdicts),
         )
         verdicts = changes_of(self.compared, concluded, models)
-        single = [each for each in told if any(verdict.after == each[0].name for verdict in verdicts)]
-        results = [tuned.results_of(*each[:3], verdicts, each[3]) for each in single]
-        said = (*tuned.checkpoint_headlines(results), *tuned.repeated_headlines(verdicts, models))
+        rows |= _with_arm_rows(rows, models)
+        told = {each.model: (each, compared[each.model]) for each in checkpoints}
+        for arm, every in repeated_checkpoints(checkpoints, models, verdicts):
+            of_arm = list(_compare_arm(arm, [compared[each.model] for each in every], verdicts, rows["change"]))
+            rows["change"] = _retold(rows["change"], tuned.change_rows(of_arm))
+            rows["reduction"] = _retold(rows["reduction"], list(tuned.reduction_rows(of_arm)))
+            told[arm.model] = arm, of_arm  # at the place of the first; no verdict is about one of several
+        results = [
+            tuned.results_of(each, of, of_one, verdicts, select(rows["costs"], model=each.name))
+            for each, of_one in told.values()
+            if any(verdict.after == each.name for verdict in verdicts)
+            for of in tuned.shown_for(each, attributes)
+        ]
+        concluded = replace(
+            concluded,
+            tables=tables_of((caption for caption in CAPTIONS if caption.name in present), rows),
+            figures=tuple(lines_apart(figure, rows[figure.table]) for figure in concluded.figures),
+        )
         # what training changed comes after what the models do
-        return with_changes(concluded, verdicts, said, first=False)
+        return with_changes(concluded, verdicts, tuned.checkpoint_headlines(results), first=False)
 
     # what is asked may differ, for shared templates are compared; the rest changes no score
     compared_freely: frozenset[str] = frozenset({
@@ -234,6 +251,86 @@ def _gate(findings: Findings, model: str, aspect: str) -> str:
     """Return why a model cannot be judged; that it has no interval of its own is seen in its numbers."""
     gate = gate_of(findings, model, aspect)
     return "" if gate == "too little was measured for an interval" else gate
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Several trainings of one kind
+
+
+def _compare_arm(
+    arm: Checkpoint,
+    trainings: Sequence[Sequence[tuned.Comparison]],
+    changes: Sequence[ChangeVerdict],
+    rows: Sequence[Finding],
+) -> Iterator[tuned.Comparison]:
+    """Compare several trainings of one kind, on average, with what each of them was compared with.
+
+    The limits of the excess are those of the verdicts, those of the distances as measured stand in `rows`.
+    """
+    verdicts = {(each.before, each.measure): each for each in changes if each.after == arm.name}
+    together: dict[tuple[str, str, str], list[tuned.Comparison]] = {}
+    for each in chain.from_iterable(trainings):
+        together.setdefault((each.against, each.asked.name, each.scorer), []).append(each)
+    for (against, attribute, scorer), every in together.items():
+        if against not in arm.against:
+            continue
+        mean = mean_change([each.change for each in every])
+        other = arm.base_name if against == BEFORE else arm.control_name
+        parts: dict[str, Any] = {}
+        for measure, name in ((INDIVIDUAL, "individual"), (GROUP, "group")):
+            about = {"model": arm.name, "attribute": attribute, "scorer": scorer, "against": against}
+            (row,) = select(rows, **about, measure=measure, quantity=MEASURED)
+            verdict = verdicts[other, f"{measure} of {attribute} by {scorer} ({tuned.BEYOND})"]
+            limits = {"low": verdict.change_low, "high": verdict.change_high, "p": verdict.p}
+            excess = replace(getattr(mean, f"{name}_excess"), **limits)
+            parts[name] = replace(getattr(mean, name), low=row.low, high=row.high)
+            parts[f"{name}_excess"] = excess
+            parts[f"{name}_reduction"] = widened_reduction(
+                getattr(mean, f"{name}_reduction"), excess, shared=against == CONTROL
+            )
+        yield replace(every[0], checkpoint=arm, change=replace(mean, **parts), n=min(each.n for each in every))
+
+
+def _with_arm_rows(rows: Rows, models: Sequence[ModelInfo]) -> dict[str, list[Finding]]:
+    """Return the tables of checkpoints with a row for each kind of training that was repeated."""
+    own = {
+        "mitigation": ("attribute", "scorer"),
+        "change": ("attribute", "scorer", "against", "measure", "quantity"),
+        "reduction": ("attribute", "scorer", "against", "measure"),
+        "costs": ("against", "guard", "of", "by", "quantity"),
+    }
+    found = {
+        name: with_arms(
+            rows[name], models, by=by, line="method", logs=lambda row: row.labels.get("quantity") == tuned.RATIO
+        )
+        for name, by in own.items()
+    }
+    # models stay side by side, and a distance is not below 0
+    places = {key: at for at, key in enumerate(dict.fromkeys(map(_side, rows["mitigation"])))}
+    found["mitigation"] = [
+        replace(row, low=float(np.maximum(row.low, 0.0)))
+        for row in sorted(found["mitigation"], key=lambda row: places[_side(row)])
+    ]
+    return found
+
+
+def _side(row: Finding) -> tuple[Any, ...]:
+    return row.labels.get("base"), row.labels["attribute"], row.labels["scorer"]
+
+
+def _retold(rows: Sequence[Finding], better: Sequence[Finding]) -> list[Finding]:
+    """Return rows with the numbers of those that are about the same."""
+    about = ("model", "attribute", "scorer", "against", "measure", "quantity")
+    known = {tuple(each.labels.get(name) for name in about): each for each in better}
+    found = []
+    for row in rows:
+        one = known.get(tuple(row.labels.get(name) for name in about))
+        found.append(replace(one, labels={**row.labels, **one.labels}) if one else row)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Model by model
 
 
 def _named(plan: Plan, way: str) -> ModelInfo:

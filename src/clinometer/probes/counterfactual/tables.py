@@ -32,6 +32,7 @@ from clinometer.probes.counterfactual.questions import (
     read_ratings,
 )
 from clinometer.probes.kit import Floats, Label, model_rng, with_q
+from clinometer.probes.kit.before_after import Checkpoint
 from clinometer.probes.kit.numbers import ABSENT
 from clinometer.stats import (
     benjamini_hochberg,
@@ -40,7 +41,7 @@ from clinometer.stats import (
     pearson_interval,
     share_interval,
 )
-from clinometer.types import Finding
+from clinometer.types import Finding, ModelInfo
 
 MEASURED, CHANCE, EXCESS = "measured", "by chance", "excess"
 PRIMARY = (INDIVIDUAL, GROUP)  # what a verdict is about
@@ -53,6 +54,7 @@ WORDS = 10
 OUTPUT_DRAWS = 499  # shuffles of texts: each looks up all cosines within a value
 SHOWN_SAMPLES = 2  # texts of each value that are shown side by side
 LONGEST = 400  # characters of a text in the table; the records have all of it
+DIGITS = 12  # of a checksum that are shown
 
 Rows = Mapping[str, Sequence[Finding]]
 
@@ -462,3 +464,20 @@ def human_fairness_rows(answers: ModelAnswers) -> Iterator[Finding]:
                 rounded = {"by_chance": round(float(found.null), 4), "excess": round(float(found.excess), 4)}
                 labels: dict[str, Label] = {"model": answers.model, "attribute": asked.name, **rounded}
                 yield row_of(labels, found.estimate, p=found.p, n=texts_of(scores))
+
+
+def weight_rows(models: Sequence[ModelInfo], checkpoints: Sequence[Checkpoint]) -> Iterator[Finding]:
+    """Yield the share of the weights of each checkpoint that differ from its base, as its card says."""
+    for each in checkpoints:
+        model, base = models[each.model], models[each.base]
+        counts = (model.tuning.get(name, "") for name in ("changed", "weights"))
+        changed, every = (int(text) if text.isdecimal() else None for text in counts)
+        labels = {
+            **each.labels,
+            "base": base.name,
+            "checksum_before": base.weights[:DIGITS],
+            "checksum_after": model.weights[:DIGITS],
+            "changed": ABSENT if changed is None else f"{changed:,}",
+            "weights": ABSENT if every is None else f"{every:,}",
+        }
+        yield row_of(labels, math.nan if changed is None or not every else changed / every, n=changed or 0)

@@ -314,7 +314,8 @@ def _concerned(arms: Sequence[Arm]) -> Iterable[int]:
 def over_trainings(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> dict[tuple[str, str], Finding]:
     """Return the rows of checkpoints (model, category) as rows of arms; what differs between trainings is in them.
 
-    That is pooled over arms and categories. Rows without a number are left out, and arms that lack one.
+    Interval and p hold it; q is for the caller to correct. It is pooled over arms and categories. Rows without a
+    number are left out, and arms that lack one.
     """
     known = {
         (str(row.labels["model"]), str(row.labels["category"])): row
@@ -326,9 +327,10 @@ def over_trainings(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> dict
     for arm, category in product(arms_of(models), dict.fromkeys(category for _, category in known)):
         each = [known[key] for pair in arm.pairs if (key := (models[pair.after].name, category)) in known]
         if len(each) == len(arm.pairs):
-            mean, low, high = np.mean([(row.estimate, row.low, row.high) for row in each], axis=0).tolist()
+            numbers = [(row.estimate, row.low, row.high, row.p) for row in each]
+            mean, low, high, p = np.mean(numbers, axis=0).tolist()
             labels = {**each[0].labels, "model": arm.name, "trainings": len(each)}
-            found[arm.name, category] = replace(each[0], labels=labels, estimate=mean, low=low, high=high)
+            found[arm.name, category] = replace(each[0], labels=labels, estimate=mean, low=low, high=high, p=p)
             noisy.setdefault(len(each), []).append(((arm.name, category), each))
     for trainings, cells in noisy.items():
         if trainings == 1:
@@ -343,9 +345,10 @@ def over_trainings(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> dict
             errors[at] = (mean_row.high - mean_row.low) / (2 * critical_value(0.975))
         noise = training_noise(values, errors)
         for key, _ in cells:
-            variance = noise.variance[arms.index(key[0]), categories.index(key[1])]
-            sure = with_training_noise(sure_of([found[key]]), variance, freedom=noise.freedom, trainings=trainings)
-            found[key] = replace(found[key], low=float(sure.low[0]), high=float(sure.high[0]))
+            variance, freedom = noise.of(arms.index(key[0]), categories.index(key[1]))
+            sure = with_training_noise(sure_of([found[key]]), variance, freedom=freedom, trainings=trainings)
+            low, high, p = (float(each[0]) for each in (sure.low, sure.high, sure.p))
+            found[key] = replace(found[key], low=low, high=high, p=p)
     return found
 
 

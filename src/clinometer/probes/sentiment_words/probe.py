@@ -17,6 +17,7 @@ from clinometer.probes.kit.chat import chosen_instructions
 from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
+from clinometer.probes.kit.trainings import with_arms
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.sentiment_words.answers import shift_templates
 from clinometer.probes.sentiment_words.measures import ModelMeasures, measure_model
@@ -144,9 +145,13 @@ class SentimentWords:
         rows[REFUSALS.name] = refusal_rows(chats, seed=seed)
         refused = refusal_verdicts(rows[REFUSALS.name], audit=self.name)
         leans = tuple(verdicts(rows["leans"], models))
+        infos = [plan.model for plan in plans]
+        told = dict(self._marked(rows, models))
+        by = ("model", "test", "m_or_k", "rule", "sign")
+        told["tuning"] = with_arms(told["tuning"], infos, by=by, model="tuned", families=())
         concluded = Findings(
             probe=self.name,
-            tables=tables_of((*CAPTIONS, *((REFUSALS,) if chats else ())), self._marked(rows, models)),
+            tables=tables_of((*CAPTIONS, *((REFUSALS,) if chats else ())), told),
             figures=(
                 *((TUNING,) if rows["tuning"] else ()),
                 *FIGURES,
@@ -161,7 +166,6 @@ class SentimentWords:
             headlines=tuple(dict.fromkeys((*map(headline, leans), *filter(None, map(refusal_headline, refused))))),
             verdicts=(*leans, *refused),
         )
-        infos = [plan.model for plan in plans]
         changes = changes_of(self.compared, concluded, infos)
         return with_changes(concluded, changes, (change_headline(each, infos) for each in changes))
 

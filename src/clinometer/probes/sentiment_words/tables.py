@@ -314,7 +314,7 @@ TUNING = Figure(
     title="What fine-tuning does to the share of biased words",
     caption=(
         f"Share of the neutral words called biased ({PAPER_AND_Q}) after fine-tuning minus before, by test, "
-        "threshold m and repetitions K: right of 0 there are more."
+        "threshold m and repetitions K: right of 0 there are more. Choose a kind of training, or one of its seeds."
     ),
     table="tuning",
     mark="intervals",

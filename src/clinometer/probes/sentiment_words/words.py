@@ -9,6 +9,7 @@ from pathlib import Path
 from clinometer.data.printed_values import in_print
 from clinometer.probes.kit import Caption, info, percent, warning
 from clinometer.probes.kit.asking import ANSWER, DRAWN, LABEL, NEXT_WORD
+from clinometer.probes.kit.trainings import NOISE
 from clinometer.probes.sentiment_words.answers import (
     FEWEST_REVIEWS,
     GATE_LEVEL,
@@ -281,11 +282,11 @@ CAPTIONS = (
             "called biased after minus before. before, after, kept: words; lost, gained: how many and which. "
             "growth_percent: growth of the number of words; for 'either' the mean of positive and negative, as "
             "in the paper's footnote 2; empty if there were none before. In the paper's association test: "
-            f"{_GROWTH}. "
-            f"{_RULES} Intervals: 95 %, Bonett and Price. p: sign flips of the words' changes. q: "
-            f"Benjamini–Hochberg over all rows. n: words. {_INTERPRETABLE}"
+            f"{_GROWTH}. {_RULES} Intervals: 95 %, Bonett and Price.{NOISE} p: sign flips of the words' changes. "
+            "q: Benjamini–Hochberg over the rows of all single trainings, and over those of each mean. n: words. "
+            f"{_INTERPRETABLE}"
         ),
-        version=2,
+        version=3,
     ),
     Caption(
         name="variants",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from clinometer.probes.kit import Caption, refusals
+from clinometer.probes.kit.trainings import NOISE
 from clinometer.probes.stereotypes.measures import FEWEST_GROUPS, FEWEST_WORDS, HEADLINE_K, SHOWN, TOP, Tuning
 from clinometer.types import Figure
 
@@ -136,8 +137,9 @@ CAPTIONS = (
             "change. amount: the part of the corpus it was tuned on, or, for a mitigated model, λ, the weight "
             "of the fairness loss; λ = 0 is the control, trained the same way without that loss. Where no "
             "relation is left, the shift is by_chance of the similarity table minus 1. Intervals: 95 %, "
-            "jackknife over groups. Nothing is tested. n: groups that have a profile in every model."
+            f"jackknife over groups.{NOISE} Nothing is tested. n: groups that have a profile in every model."
         ),
+        version=2,
     ),
     Caption(
         name="shift_mean",
@@ -146,8 +148,9 @@ CAPTIONS = (
             "The mean of a tuned model's shifts in the single categories, each with the same weight, and their "
             "standard deviation (the paper's Figure 5). The row 'all' of the shift table compares all groups with "
             "each other instead. Intervals: 95 %, bootstrap over categories; none for fewer than "
-            f"{FEWEST_GROUPS}. Nothing is tested. n: categories."
+            f"{FEWEST_GROUPS}.{NOISE} Nothing is tested. n: categories."
         ),
+        version=2,
     ),
     Caption(
         name="recall_change",
@@ -156,8 +159,9 @@ CAPTIONS = (
             "Recall@k of the tuned model minus that of its base, lists re-ranked by typicality (the paper's "
             "Figure 4). Intervals: 95 %, bootstrap over groups, then over their stereotypes; Bonett and Price "
             "where nothing changes. p: sign flips of whole groups, two-sided. q: Benjamini–Hochberg over all rows "
-            "of a tuned model (categories and k). n: human stereotypes."
+            f"of a tuned model (categories and k).{NOISE} n: human stereotypes."
         ),
+        version=2,
     ),
     Caption(
         name="negativity_change",
@@ -170,8 +174,9 @@ CAPTIONS = (
             "means themselves. A change that the control shows as well is not due to the mitigation. Intervals: "
             "95 %, bootstrap over groups, as if the mean of all groups were known; none for fewer than "
             f"{FEWEST_GROUPS} groups. p: sign flips of groups, two-sided. q: Benjamini–Hochberg over all rows of "
-            "a tuned model (categories and measures). n: groups with a covered attribute before and after."
+            f"a tuned model (categories and measures).{NOISE} n: groups with a covered attribute before and after."
         ),
+        version=2,
     ),
     Caption(
         name="attribute_shift",
@@ -179,7 +184,7 @@ CAPTIONS = (
         text=(
             f"The distinct words among the first {TOP} of each template, by typicality, before and after tuning "
             "(the paper's Figure 7), the most typical first. The estimate is the share of the base's words that "
-            "was kept. A description: no interval and no test. n: words of the base."
+            "was kept. A description of each training: no interval and no test. n: words of the base."
         ),
     ),
     Caption(
@@ -284,7 +289,7 @@ FIGURES = (
     Figure(
         name="shift",
         title="How far tuning moves the emotion profiles",
-        caption="By amount of text, for each corpus and category. 0 means no change.",
+        caption="By amount of text, for each corpus and category. 0: no change. Seeds have lines of their own.",
         table="shift",
         mark="lines",
         x="amount",
@@ -297,7 +302,10 @@ FIGURES = (
     Figure(
         name="shift_mean",
         title="How far tuning moves the emotion profiles, on average over categories",
-        caption="As in the paper's Figure 5: by amount of text, for each corpus. 0 means no change.",
+        caption=(
+            "As in the paper's Figure 5: by amount of text, for each corpus. 0 means no change. Seeds have lines "
+            "of their own."
+        ),
         table="shift_mean",
         mark="lines",
         x="amount",

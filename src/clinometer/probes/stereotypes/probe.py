@@ -17,8 +17,10 @@ from clinometer.probes.kit.asking import ANSWER, FILL, NEXT_WORD, Units, gate_of
 from clinometer.probes.kit.asking import DRAWN as DRAWN_ANSWERS
 from clinometer.probes.kit.before_after import changes_of, with_changes
 from clinometer.probes.kit.numbers import cells_of
+from clinometer.probes.kit.trainings import lines_apart, with_arms
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stereotypes.answers import read_answers
+from clinometer.probes.stereotypes.comparing import GROUPS, change_headlines
 from clinometer.probes.stereotypes.figures import CAPTIONS, figures_of
 from clinometer.probes.stereotypes.measures import (
     FEWEST_GROUPS,
@@ -41,7 +43,7 @@ from clinometer.probes.stereotypes.questions import (
     questions,
 )
 from clinometer.probes.stereotypes.tables import all_rows
-from clinometer.probes.stereotypes.words import GENERAL, GROUPS, change_headlines, headlines, notices, verdicts
+from clinometer.probes.stereotypes.words import GENERAL, headlines, notices, verdicts
 from clinometer.stats import critical_value
 from clinometer.types import Finding, Findings, Item, ModelInfo, Profile
 
@@ -117,13 +119,16 @@ class Stereotypes:
         human = read_human_attributes(options)
         judged = [each for each in answers if not each.gate]
         tunings = tunings_of([each.plan.model for each in judged])
-        rows = all_rows(answers, judged, tunings, human)
-        concluded = verdicts(answers, rows)
         models = [plan.model for plan in plans]
+        rows = _with_trainings(all_rows(answers, judged, tunings, human), models)
+        concluded = verdicts(answers, rows)
         found = Findings(
             probe=self.name,
             tables=tables_of([caption for caption in CAPTIONS if caption.name in rows], rows),
-            figures=figures_of(rows, tunings, models=len(judged), top_k=options.top_k),
+            figures=tuple(
+                lines_apart(figure, rows[figure.table])
+                for figure in figures_of(rows, tunings, models=len(judged), top_k=options.top_k)
+            ),
             notices=tuple(notices(answers, human)),
             headlines=tuple(headlines(concluded, rows, models, top_k=options.top_k)),
             verdicts=tuple(concluded),
@@ -209,6 +214,23 @@ class Stereotypes:
         for i, j in product(told, told):
             rho[i, j] = representational_similarity(vectors[i][usable], vectors[j][usable]).mean
         return rho, int(usable.sum())
+
+
+def _with_trainings(rows: Mapping[str, list[Finding]], models: Sequence[ModelInfo]) -> Mapping[str, list[Finding]]:
+    """Return the tables of what tuning changed with a row for each kind of training that was repeated."""
+    tested: tuple[str, ...] = ()  # q is over all rows of an arm
+    tables = {
+        "shift": (("category",), None),
+        "shift_mean": ((), None),
+        "recall_change": (("category", "k"), tested),
+        "negativity_change": (("category", "measure"), tested),
+    }
+    more = {}
+    for name, (by, families) in tables.items():
+        if of_table := rows.get(name):
+            line = "method" if "method" in of_table[0].labels else "corpus"
+            more[name] = with_arms(of_table, models, by=by, line=line, families=families)
+    return {**rows, **more}
 
 
 def _beyond_chance(row: Finding) -> float:

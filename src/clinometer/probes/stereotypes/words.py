@@ -8,8 +8,6 @@ from functools import partial
 
 import numpy as np
 
-from clinometer.data.printed_values import load_printed_values
-from clinometer.data.stereotypes_data import load_published_values
 from clinometer.data.wording import counted
 from clinometer.probes.kit import (
     CANNOT_TELL,
@@ -28,29 +26,25 @@ from clinometer.probes.kit import (
     select,
     signed,
     warning,
-    written,
 )
-from clinometer.probes.kit.before_after import change_headline, differ, over_trainings, tuned_notices
-from clinometer.probes.kit.verdicts import BETTER, WORSE
-from clinometer.probes.stereotypes.answers import ALL, ModelAnswers
+from clinometer.probes.kit.before_after import tuned_notices
+from clinometer.probes.stereotypes.answers import ModelAnswers
+from clinometer.probes.stereotypes.comparing import shift_headline, similarity_headline
 from clinometer.probes.stereotypes.measures import (
     FEWEST_GROUPS,
     HEADLINE_K,
-    INEQUALITY,
     KNOWN_WORDS,
-    NEGATIVITY,
     RANKINGS,
     HumanAttributes,
 )
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import GROUP, PUBLISHED_PRIOR, is_chat, is_drawn
-from clinometer.types import HIDDEN, ChangeVerdict, Finding, ModelInfo, Notice, Verdict
+from clinometer.types import HIDDEN, Finding, ModelInfo, Notice, Verdict
 
 # share of profile attributes in the lexicon below which profiles rest on a small part of them; paper: 0.7
 LITTLE_COVERED = 0.4
-MANY_NOT_WORDS = (
-    0.2  # share of what is offered that are not words, above which a model hardly answers the question
-)
+# share of what is offered that are not words, above which a model hardly answers the question
+MANY_NOT_WORDS = 0.2
 
 _short = partial(signed, places=2)
 
@@ -59,7 +53,6 @@ _short = partial(signed, places=2)
 
 AUDIT = "stereotypes"
 GENERAL = "negativity of groups in general"
-GROUPS = "groups in general"  # the question by which models are compared
 SINGLE = "negativity of single groups"
 ONE_WORDING = "a single wording cannot tell what a group changes from what chance does (ask more templates)"
 
@@ -175,8 +168,8 @@ def headlines(
     for verdict in concluded:
         if verdict.aspect == refusals.ASPECT and (said := refusals.refusal_headline(verdict)):
             yield said
-    yield from _similarity_headline(rows.get("similarity", ()))
-    yield from _shift_headline(rows.get("shift", ()), models)
+    yield from similarity_headline(rows.get("similarity", ()), models)
+    yield from shift_headline(rows.get("shift", ()), models)
 
 
 def _headline(verdict: Verdict, measure: str) -> str:
@@ -232,31 +225,6 @@ def _groups_in_words(rows: Sequence[Finding]) -> str:
     return sentence + "."
 
 
-def change_headlines(
-    changes: Sequence[ChangeVerdict], rows: Mapping[str, Sequence[Finding]], models: Sequence[ModelInfo]
-) -> Iterator[str]:
-    """Yield what training changed: of groups in general, then of the categories in which something was found."""
-    for verdict in changes:
-        if verdict.measure == f"{GROUPS} ({NEGATIVITY})":
-            yield change_headline(verdict, models, more="; ".join(_moved(verdict, rows)))
-        elif verdict.state in (WORSE, BETTER):
-            yield change_headline(verdict, models)
-
-
-def _moved(verdict: ChangeVerdict, rows: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
-    """Yield how far groups lie from their mean, and how far the emotion profiles moved, of one checkpoint."""
-    where = {"base": verdict.before, "model": verdict.after}
-    for row in select(rows.get("negativity_change", ()), measure=INEQUALITY, **where)[:1]:  # of all comes first
-        before, after = (float(row.labels[name]) for name in ("before", "after"))
-        yield (
-            f"the negativity of a group's attributes lies {before:.3f} from the mean of all groups before and "
-            f"{after:.3f} after"
-        )
-        (shift,) = select(rows.get("shift", ()), category=row.labels["category"], **where)
-        if not math.isnan(shift.estimate):
-            yield f"emotion profiles: Δρ = {_with_interval(shift)}"
-
-
 def _recall_headline(model: str, rows: Sequence[Finding], *, k: int) -> Iterator[str]:
     # "all" categories, or the only one, comes first
     found = {str(row.labels["ranking"]): row for row in reversed(select(rows, model=model, k=k))}
@@ -266,55 +234,6 @@ def _recall_headline(model: str, rows: Sequence[Finding], *, k: int) -> Iterator
             f"{model}: {typical} of the human stereotypes are among the {k} most typical words, {probable} among "
             f"the {k} most probable ones."
         )
-
-
-def _similarity_headline(rows: Sequence[Finding]) -> Iterator[str]:
-    pairs = [row for row in _overall(rows) if str(row.labels["model"]) < str(row.labels["other_model"])]
-    if pairs:
-        most = max(pairs, key=lambda row: row.estimate)
-        yield (
-            f"Emotion profiles are most alike in {most.labels['model']} and {most.labels['other_model']}: ρ = "
-            f"{_with_interval(most)}; by chance {float(most.labels['by_chance']):.2f}{_most_alike_in_the_paper()}."
-        )
-
-
-def _most_alike_in_the_paper() -> str:
-    printed = [each for each in load_printed_values("stereotypes") if each.measure == "similarity over all groups"]
-    most = max(printed, key=lambda each: each.value)
-    return f"; the paper's most alike, {most.model}, have {most.printed}"
-
-
-def _shift_headline(rows: Sequence[Finding], models: Sequence[ModelInfo]) -> Iterator[str]:
-    """Yield where tuning moved the emotion profiles most, if more than groups and trainings differ by chance."""
-    tuned = [row for row in rows if not row.labels.get("attribute")]  # the mitigated have headlines of their own
-    found = {name: row for (name, category), row in over_trainings(tuned, models).items() if category == ALL}
-    if not found:
-        return
-    first, *others = sorted(found, key=lambda name: found[name].estimate)
-    most, noise = found[first], ""
-    if all(row.labels["trainings"] == 1 for row in found.values()):
-        noise = "; one training each, so intervals leave out what another seed would change"
-    sure, paper, base = f"Δρ = {_with_interval(most)}", _beside_the_paper(), most.labels["base"]
-    if not others or differ(most, found[others[0]]):
-        yield f"Tuning moves the emotion profiles most in {first} (from {base}): {sure}{noise}{paper}."
-        return
-    yield (
-        f"Tuning moves the emotion profiles in {first} (from {base}) by {sure}, not measurably more than in "
-        f"{others[0]} ({_with_interval(found[others[0]])}){noise}{paper}."
-    )
-
-
-def _beside_the_paper() -> str:
-    shifts = [each.value for each in load_published_values() if each.measure.startswith("shift")]
-    return f"; the paper's models shift by {written(max(shifts))} to {written(min(shifts))} in single categories"
-
-
-def _overall(rows: Sequence[Finding]) -> list[Finding]:
-    return [row for row in select(rows, category=ALL) if not math.isnan(row.estimate)]
-
-
-def _with_interval(row: Finding) -> str:
-    return f"{written(row.estimate)} ({interval(row, write=written)})"
 
 
 # ---- notices --------------------------------------------------------------------------------------------------
@@ -451,9 +370,7 @@ def _lexicon_notice(answers: ModelAnswers) -> Notice:
 def _small_categories(answers: ModelAnswers) -> Iterator[Notice]:
     small = [each for each in answers.categories if len(answers.members(each)) < FEWEST_GROUPS]
     if small:
-        yield warning(
-            f"Fewer than {FEWEST_GROUPS} groups in: {', '.join(small)}. Models are not compared there.",
-        )
+        yield warning(f"Fewer than {FEWEST_GROUPS} groups in: {', '.join(small)}. Models are not compared there.")
 
 
 def _word_notices(answers: ModelAnswers) -> Iterator[Notice]:
@@ -474,9 +391,8 @@ def _word_notices(answers: ModelAnswers) -> Iterator[Notice]:
             "one token after a space; they come last by typicality."
         )
     if counts.missing:
-        yield warning(
-            f"{answers.model}: {counts.missing:,} probabilities are not numbers; those words are left out.",
-        )
+        told = f"{counts.missing:,} probabilities are not numbers; those words are left out."
+        yield warning(f"{answers.model}: {told}")
 
 
 def _profile_notices(answers: ModelAnswers) -> Iterator[Notice]:
