@@ -18,8 +18,7 @@ import numpy as np
 
 from clinometer.probes.kit import Floats
 from clinometer.probes.kit.asking import BEFORE, Units
-from clinometer.probes.kit.compare import compare_all
-from clinometer.probes.kit.pairs import Compared
+from clinometer.probes.kit.compare import Compared, compare_all
 from clinometer.stats import Sure, critical_value, training_noise, with_training_noise
 from clinometer.types import ChangeVerdict
 

@@ -20,8 +20,7 @@ from clinometer.probes.kit.before_after import (
     tuned_notices,
     with_changes,
 )
-from clinometer.probes.kit.compare import compare_all
-from clinometer.probes.kit.pairs import Compared
+from clinometer.probes.kit.compare import Compared, compare_all
 from clinometer.types import ChangeVerdict, Findings
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, select
-from clinometer.probes.kit.chat import OUTCOMES, REFUSAL
-from clinometer.probes.kit.drawn import count_words, failed_to_answer
+from clinometer.probes.kit.chat import OUTCOMES, REFUSAL, count_words, failed_to_answer
 from clinometer.probes.kit.refusals import (
     EVERYONE,
     MINUS_OTHERS,

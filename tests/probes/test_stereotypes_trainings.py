@@ -21,7 +21,7 @@ from fake_stereotypes import (
 
 from clinometer.data import EMOTIONS
 from clinometer.probes.kit.trainings import between_arms
-from clinometer.probes.stereotypes.comparing import similarity_headline
+from clinometer.probes.stereotypes.words import similarity_headline
 from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
 from clinometer.stats import benjamini_hochberg

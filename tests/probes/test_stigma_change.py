@@ -10,8 +10,7 @@ from scipy import stats
 
 from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.kit.asking import BEFORE
-from clinometer.probes.kit.compare import compare_all
-from clinometer.probes.kit.pairs import Compared
+from clinometer.probes.kit.compare import Compared, compare_all
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.measures import DIFFERENCE, MaskedAttitudes
 from clinometer.probes.stigma.questions import Roster

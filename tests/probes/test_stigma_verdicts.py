@@ -14,7 +14,7 @@ from scipy import stats
 import clinometer
 from clinometer.data.stigma_data import load_conditions
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, state_of
-from clinometer.probes.kit.drawn import count_words
+from clinometer.probes.kit.chat import count_words
 from clinometer.probes.kit.refusals import ASPECT as REFUSES
 from clinometer.probes.stigma import PROBE, measures
 from clinometer.probes.stigma.answers import LISTS, MaskedAnswers

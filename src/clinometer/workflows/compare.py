@@ -15,8 +15,7 @@ from clinometer.limits import TEXT, read_limited
 from clinometer.probes import PROBES, get_probe
 from clinometer.probes.kit.asking import BEFORE, Units
 from clinometer.probes.kit.before_after import arms_of, seeds_of
-from clinometer.probes.kit.compare import Change, compare_all
-from clinometer.probes.kit.pairs import Compared
+from clinometer.probes.kit.compare import Change, Compared, compare_all
 from clinometer.probes.kit.verdicts import untold_change
 from clinometer.probes.protocol import Probe
 from clinometer.results import Comparison

@@ -17,7 +17,7 @@ from clinometer.data import Gender, Kind, Verbalizer
 from clinometer.metrics.gendered import FEMALE, MALE, NEITHER
 from clinometer.probes.counterexamples.questions import ANSWERS, BLANK, DRAWN, PROMPTS, stages
 from clinometer.probes.kit import Floats, Ints
-from clinometer.probes.kit.drawn import DrawnWords, count_words, failed_to_answer
+from clinometer.probes.kit.chat import DrawnWords, count_words, failed_to_answer
 from clinometer.probes.kit.refusals import Asked, asked_of
 from clinometer.probes.protocol import Plan, Records
 

@@ -35,9 +35,8 @@ from clinometer.probes.kit.asking import ANSWER, BEFORE, FILL, NEXT_WORD, Units,
 from clinometer.probes.kit.asking import DRAWN as DRAWN_ANSWERS
 from clinometer.probes.kit.asking import RESCORED as BY_RESCORING
 from clinometer.probes.kit.before_after import changes_of, with_changes
-from clinometer.probes.kit.compare import compare_all
+from clinometer.probes.kit.compare import Compared, compare_all
 from clinometer.probes.kit.numbers import Cells, cells_of
-from clinometer.probes.kit.pairs import Compared
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS_CAPTION
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
 from clinometer.probes.protocol import Plan, Records, Role, Stage

@@ -39,7 +39,7 @@ from clinometer.probes.kit import (
 )
 from clinometer.probes.kit.asking import Units
 from clinometer.probes.kit.before_after import change_headline, numbers_of, tuned_notices
-from clinometer.probes.kit.pairs import Compared
+from clinometer.probes.kit.compare import Compared
 from clinometer.probes.protocol import Plan
 from clinometer.stats import detectable_from_interval
 from clinometer.types import ChangeVerdict, Finding, ModelInfo, Notice, Verdict

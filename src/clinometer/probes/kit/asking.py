@@ -216,3 +216,41 @@ def mean_of(values: Floats, columns: Sequence[int]) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean: Floats = np.where(present, chosen, 0.0).sum(axis=1) / present.sum(axis=1)
     return mean
+
+
+def above_half(values: Floats) -> Floats:
+    """Return 1 where a value is more than one half, else 0."""
+    return np.where(np.isnan(values), np.nan, (values > 0.5).astype(np.float64))
+
+
+def same_question(one: Matched, other: Matched) -> bool:
+    """Tell whether two matches are about one question, asked alike."""
+    return (one.before.title, one.before.asked, one.after.asked, one.before.same) == (
+        other.before.title, other.before.asked, other.after.asked, other.before.same,
+    )  # fmt: skip
+
+
+def joined(alike: Sequence[Matched]) -> Matched:
+    """Return several trainings as one model: the mean of each unit, over the units that all have."""
+    one = alike[0]
+    shared = [i for i, name in enumerate(one.names) if all(name in each.names for each in alike)]
+    places = [[each.names.index(one.names[i]) for i in shared] for each in alike]
+    sides = [
+        [getattr(each, side)[at] for each, at in zip(alike, places, strict=True)] for side in ("first", "second")
+    ]
+    before = one.before
+    if before.form == "share":  # a word that is called after two trainings of three is two thirds of a word
+        sides = [[above_half(each) for each in side] for side in sides]
+        before = replace(before, form="distance")
+    first, second = (np.mean(side, axis=0) for side in sides)
+    return replace(
+        one,
+        before=before,
+        names=tuple(one.names[i] for i in shared),
+        first=first,
+        second=second,
+        parts=tuple(one.parts[i] for i in shared),
+        clusters=tuple(one.clusters[i] for i in shared) if one.clusters else (),
+        counts=one.counts[shared],
+        own=None,
+    )

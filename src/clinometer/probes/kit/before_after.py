@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from clinometer.probes.kit.asking import BEFORE, CONTROL, Units
-from clinometer.probes.kit.compare import compare_all
+from clinometer.probes.kit.compare import Compared, compare_all, sure_of
 from clinometer.probes.kit.numbers import (
     ABSENT,
     Caption,
@@ -28,7 +28,6 @@ from clinometer.probes.kit.numbers import (
     warning,
     written,
 )
-from clinometer.probes.kit.pairs import Compared, sure_of
 from clinometer.probes.kit.verdicts import UNTOLD
 from clinometer.stats import critical_value, independent_change, training_noise, with_training_noise
 from clinometer.types import ChangeVerdict, Figure, Finding, Findings, ModelInfo, Notice

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clinometer.probes.kit.chat import OUTCOMES, REFUSAL, WORD
-from clinometer.probes.kit.drawn import DrawnWords
+from clinometer.probes.kit.chat import OUTCOMES, REFUSAL, WORD, DrawnWords
 from clinometer.probes.kit.numbers import (
     Caption,
     Floats,

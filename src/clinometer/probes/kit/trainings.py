@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from clinometer.probes.kit.before_after import Checkpoint, arms_of, over_trainings
+from clinometer.probes.kit.compare import sure_of
 from clinometer.probes.kit.numbers import ABSENT, Label, with_q
-from clinometer.probes.kit.pairs import sure_of
 from clinometer.stats import critical_value, training_noise, with_training_noise
 from clinometer.types import ChangeVerdict, Figure, Finding, ModelInfo
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clinometer.probes.kit import Floats, Ints, Label, model_rng, percent
 from clinometer.probes.kit.asking import ANSWER, DRAWN, FILL, LABEL, NEXT_WORD, Way
-from clinometer.probes.kit.drawn import count_words, failed_to_answer
+from clinometer.probes.kit.chat import count_words, failed_to_answer
 from clinometer.probes.kit.refusals import Asked, asked_of
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.sentiment_words.options import Options

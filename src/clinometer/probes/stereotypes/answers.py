@@ -11,7 +11,7 @@ import polars as pl
 from clinometer.data.stereotypes_data import EmotionLexicon, Group
 from clinometer.metrics import emotion_profile, typicality
 from clinometer.probes.kit import Floats, Ints, model_rng
-from clinometer.probes.kit.drawn import DrawnWords, count_words, failed_to_answer
+from clinometer.probes.kit.chat import DrawnWords, count_words, failed_to_answer
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stereotypes.options import Options
 from clinometer.probes.stereotypes.questions import (

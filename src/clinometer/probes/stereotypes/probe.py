@@ -20,7 +20,6 @@ from clinometer.probes.kit.numbers import cells_of
 from clinometer.probes.kit.trainings import lines_apart, with_arms
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stereotypes.answers import read_answers
-from clinometer.probes.stereotypes.comparing import GROUPS, change_headlines
 from clinometer.probes.stereotypes.figures import CAPTIONS, figures_of
 from clinometer.probes.stereotypes.measures import (
     FEWEST_GROUPS,
@@ -43,7 +42,7 @@ from clinometer.probes.stereotypes.questions import (
     questions,
 )
 from clinometer.probes.stereotypes.tables import all_rows
-from clinometer.probes.stereotypes.words import GENERAL, headlines, notices, verdicts
+from clinometer.probes.stereotypes.words import GENERAL, GROUPS, change_headlines, headlines, notices, verdicts
 from clinometer.stats import critical_value
 from clinometer.types import Finding, Findings, Item, ModelInfo, Profile
 

@@ -238,6 +238,21 @@ def prior_keys(asked: tuple[Question, ...], plan: Plan) -> pl.DataFrame:
     )
 
 
+def prior_in_words(plan: Plan) -> str:
+    """Say what each question is compared with."""
+    options: Options = plan.options
+    prior = options.prior_of(plan.model)
+    masks = "one mask" if options.prior_masks == "one" else "as many masks as it has tokens"
+    if prior == "published":
+        question = PUBLISHED_PRIOR.replace(GROUP, HIDDEN)
+        return f"replaced by '{question}', as in the authors' code, with {masks} for the group"
+    if prior == "groups":
+        return "about each of the groups, on average: what is typical is so in comparison with these groups"
+    if prior == "people":
+        return "about 'people' ('this country'): what is typical is so in comparison with people in general"
+    return f"with its group hidden by {masks}"
+
+
 def is_piece(word: pl.Expr) -> pl.Expr:
     """Tell whether a token is only a piece of a word."""
     return word.str.starts_with(_PIECE)

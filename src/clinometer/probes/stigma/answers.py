@@ -16,9 +16,8 @@ from clinometer.metrics import negative_attitude, overall_attitude
 from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.metrics.attitude import RATINGS
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng
-from clinometer.probes.kit.chat import gives_probabilities
+from clinometer.probes.kit.chat import DrawnWords, count_words, gives_probabilities
 from clinometer.probes.kit.choices import REFUSAL, UNCLEAR, ChoiceCounts, read_answer, read_choices
-from clinometer.probes.kit.drawn import DrawnWords, count_words
 from clinometer.probes.protocol import Plan, Records
 from clinometer.probes.stigma.questions import (
     ATTITUDES,

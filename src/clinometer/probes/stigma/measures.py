@@ -16,7 +16,7 @@ from clinometer.metrics import overall_attitude
 from clinometer.metrics.attitude import ATTITUDES as RATIO
 from clinometer.probes.kit import Floats, Ints, Numbers, model_rng, present_mean
 from clinometer.probes.kit.before_after import pairs_of
-from clinometer.probes.kit.drawn import failed_to_answer
+from clinometer.probes.kit.chat import failed_to_answer
 from clinometer.probes.stigma.answers import UNRATED, ChatAnswers, ClassifierOutcomes, MaskedAnswers, by_distance
 from clinometer.probes.stigma.questions import BASELINE, Bools, Roster
 from clinometer.stats import (
