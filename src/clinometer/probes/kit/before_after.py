@@ -455,9 +455,10 @@ def numbers_of(verdict: ChangeVerdict) -> str:
         noise = "; one training, so the interval leaves out what another seed would change"
     elif verdict.trainings:
         each = ", ".join(written(lean, 3) for lean in verdict.trainings)
-        noise = f"; after each of {len(verdict.trainings)} trainings {each}, and the interval holds what differs"
+        count = len(verdict.trainings)
+        noise = f"; after each of {count} trainings {each}, and the interval holds what differs between them"
         if verdict.one_control:
-            noise += " between them; the control was trained once: what another seed changes of it is left out"
+            noise += "; the control was trained once: what another seed changes of it is left out"
     return (
         f"{signed(verdict.lean_before)} before and {signed(verdict.lean_after)} after; distance from even-handed "
         f"{signed(verdict.estimate)} ({certainty(row)}{least}{noise})"
