@@ -357,6 +357,8 @@ class Figure:
     # the label that says what chance alone gives: a heat map is coloured by what the estimate has beyond it
     chance: str = ""
     sure: bool = False  # rows without an interval are not drawn: nothing can be told from them, even at 0
+    # a label that counts: beside lines of several, those of one are thin and have no band
+    repeated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,7 +85,8 @@ def test_nothing_is_added_where_no_training_was_repeated():
     )
     assert lines_apart(figure, rows).color == "corpus"
     together = with_arms([row("news-seed-0", 0.1), row("news-seed-1", 0.2)], run(news=2), by=["what"])
-    assert lines_apart(figure, together).color == LINE
+    apart = lines_apart(figure, together)
+    assert (apart.color, apart.repeated) == (LINE, "trainings")
     assert lines_apart(dataclasses.replace(figure, color=""), together).color == ""
 
 

@@ -367,3 +367,22 @@ def test_dashes_and_shapes_are_in_one_legend_with_the_colours():
     drawing = svg(replace(BARS, mark="lines", x="k", color="word"), rows)
     assert drawing.count(">m9<") == 1
     assert drawing.count('stroke-dasharray="6,3"') >= 2
+
+
+def test_lines_of_single_trainings_are_thin_and_have_no_band():
+    rows = table(*(
+        row(value + k, value + k - 1, value + k + 1, word=word, k=k, trainings=trainings)
+        for word, value, trainings in (("mean", 1.0, 2), ("seed 0", 0.5, 1), ("seed 1", 1.5, 1))
+        for k in (1, 2)
+    ))  # fmt: skip
+    figure = replace(BARS, mark="lines", x="k", color="word")
+
+    plain, apart = svg(figure, rows), svg(replace(figure, repeated="trainings"), rows)
+    bands = [len(re.findall(r'class="mark-area', each)) for each in (plain, apart)]
+    lines = [len(re.findall(r'class="mark-line', each)) for each in (plain, apart)]
+    assert (bands, lines) == ([3, 1], [3, 3])
+    # where nothing was repeated all are alike
+    once = table(*(each for each in rows.rows if each.labels["trainings"] == 1))
+    assert svg(replace(figure, repeated="trainings"), once) == svg(figure, once)
+    with pytest.raises(RecordsError, match="'seeds', which is not a label"):
+        chart(replace(figure, repeated="seeds"), rows, colours=PAPER)

@@ -358,13 +358,24 @@ class Drawing:
         ruler = along in self.data.number_lines
         opacity = 1 if len(self.data.rows) <= _BEADS else 0  # invisible points still have tooltips
         order = alt.Order(f"{self.data.field(along) if ruler else self.data.order_field(along)}:Q")
+        looks: dict[str, Any] = {"color": self.colour(), "order": order, **self.apart(alt.StrokeDash)}
+        thick, thin = self._by_repetition(base)
         return [
-            *(self._band(base) if ruler else self._error_bars(base, self.colour(), aside=False)),
-            base.mark_line(strokeWidth=2).encode(color=self.colour(), order=order, **self.apart(alt.StrokeDash)),
+            *(self._band(thick) if ruler else self._error_bars(thick, self.colour(), aside=False)),
+            *(line.mark_line(strokeWidth=1, opacity=0.6).encode(**looks) for line in thin),
+            thick.mark_line(strokeWidth=2).encode(**looks),
             base.mark_point(tooltip=_ROW, filled=True, size=36, opacity=opacity).encode(
                 color=self.colour(), **self.apart(alt.Shape)
             ),
         ]
+
+    def _by_repetition(self, base: alt.Chart) -> tuple[alt.Chart, list[alt.Chart]]:
+        """Return the base of what counts several, and that of what counts one, if the chart has both."""
+        name = self.figure.repeated
+        if not name or {row.labels[name] == 1 for row in self.data.rows} != {True, False}:
+            return base, []
+        count = f"toNumber(datum.{self.data.field(name)})"
+        return base.transform_filter(f"{count} > 1"), [base.transform_filter(f"{count} == 1")]
 
     def _joining_lines(self, base: alt.Chart) -> list[alt.Chart]:
         if not self.figure.joined:

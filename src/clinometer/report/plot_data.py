@@ -95,6 +95,7 @@ def first_seen(rows: Sequence[Finding], label: str) -> tuple[LabelValue, ...]:
 def _check(figure: Figure, table: FindingTable, labels: tuple[str, ...]) -> None:
     axes = [figure.x, figure.y]
     drawn = [*axes, figure.color, figure.row, figure.column, figure.text, figure.joined, figure.chance]
+    drawn.append(figure.repeated)
     for name in [*drawn, *figure.filters, *figure.menus]:
         if name and name != ESTIMATE and name not in labels:
             raise RecordsError(

@@ -150,9 +150,12 @@ def _one_type(rows: Sequence[Finding]) -> list[Finding]:
 
 
 def lines_apart(figure: Figure, rows: Sequence[Finding]) -> Figure:
-    """Return a figure that colours by arm and seed where its table has both: no line joins several seeds."""
+    """Return a figure that colours by arm and seed where its table has both: no line joins several seeds.
+
+    Lines of seeds are thin, beside that of their mean with its band.
+    """
     lined = figure.color in _LINED and rows and TRAININGS in rows[0].labels
-    return replace(figure, color=LINE) if lined else figure
+    return replace(figure, color=LINE, repeated=TRAININGS) if lined else figure
 
 
 def repeated_checkpoints(

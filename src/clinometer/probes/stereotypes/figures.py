@@ -289,7 +289,7 @@ FIGURES = (
     Figure(
         name="shift",
         title="How far tuning moves the emotion profiles",
-        caption="By amount of text, for each corpus and category. 0: no change. Seeds have lines of their own.",
+        caption="By amount of text, for each corpus and category. 0: no change. Seeds have thin lines.",
         table="shift",
         mark="lines",
         x="amount",
