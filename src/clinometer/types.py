@@ -443,7 +443,7 @@ class ChangeVerdict:
     trainings: tuple[float, ...] = ()
     training_changes: tuple[float, ...] = ()  # what each changed; since the control of its own seed, if of that
     seeds: tuple[str, ...] = ()  # of each training
-    one_control: bool = False  # all met one control: what another seed changes of that is not in the interval
+    fewer_controls: bool = False  # several met one: what another seed changes of it is not in the interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

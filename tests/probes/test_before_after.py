@@ -133,8 +133,8 @@ def test_a_headline_about_a_change_is_its_verdict_with_what_was_trained_and_its_
     several = change_headline(told(trainings=(0.1, 0.2), detectable=math.nan), models)
     assert "after each of 2 trainings 0.100, 0.200, and the interval holds what differs" in several
     assert "four times in five" not in several
-    once = change_headline(told(trainings=(0.1, 0.2), one_control=True), models)
-    assert "between them; the control was trained once: what another seed changes of it is left out)" in once
+    once = change_headline(told(trainings=(0.1, 0.2), fewer_controls=True), models)
+    assert "between them; the control was trained less often, and what another seed would change" in once
     untold = told(state="cannot tell", sentence="ten and given cannot be compared: no answers.")
     assert change_headline(untold, models).endswith("cannot be compared: no answers (conditions (attitude)).")
 
@@ -202,13 +202,26 @@ def test_changes_against_controls_say_nothing_of_those_since_the_base():
         assert again == found["given", arm]
 
 
-def test_one_control_of_several_trainings_is_said_to_be_one():
+def test_fewer_controls_of_several_trainings_is_said_to_be_one():
     trained = {f"ten-seed-{s}": 0.4 for s in range(3)}
     found = changes({"given": 0.3, "control-seed-0": 0.3} | trained, controls=1)
-    assert {pair: each.one_control for pair, each in found.items()} == {
+    assert {pair: each.fewer_controls for pair, each in found.items()} == {
         ("given", "control-seed-0"): False, ("given", TEN): False, ("control-seed-0", TEN): True,
     }  # fmt: skip
-    assert not any(each.one_control for each in changes(UNEVEN | trained).values())
+    assert not any(each.fewer_controls for each in changes(UNEVEN | trained).values())
+    two = changes({"given": 0.3, "control-seed-0": 0.3, "control-seed-1": 0.3} | trained, controls=2)
+    assert [pair for pair, each in two.items() if each.fewer_controls] == [("control (2 trainings)", TEN)]
+
+
+def test_arms_that_were_numbered_through_have_names_of_their_own():
+    models = [model("given", "w")]
+    models += [
+        mitigated(f"run-{n}", f"r{n}", base="w", amount="1" if n < 2 else "10", seed=str(n % 2)) for n in range(4)
+    ]
+    assert [arm.name for arm in arms_of(models)] == [
+        "run-0 to run-1 (2 trainings)",
+        "run-2 to run-3 (2 trainings)",
+    ]
 
 
 def without_strength(name, weights, *, method, **others):

@@ -2,13 +2,14 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import pytest
 from fake_generator import rows_of
 from fake_mitigation import Writer, as_given, checkpoint, concluded
 
 from clinometer.metrics import fairness_epsilon, widened_reduction
-from clinometer.probes.counterfactual import probe
+from clinometer.probes.counterfactual import checkpoints, probe
 from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
 
@@ -191,3 +192,25 @@ def test_many_arms_have_an_overview_that_counts_arms(tmp_path):
     order = [row.labels["scorer"] for row in tables["mitigation"].rows]
     assert [scorer for scorer, _ in itertools.groupby(order)] == ["one", "two"]  # side by side
     assert all(row.low >= 0 or math.isnan(row.low) for row in tables["mitigation"].rows)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "fewer", "said"),
+    [
+        ((1,), False, "One training: intervals leave out what another seed would change."),
+        ((3,), False, "Means of 3 trainings; intervals hold what differs between them."),
+        ((3, 2), False, "Means of 2 to 3 trainings each; intervals hold what differs between them."),
+        (
+            (3, 3),
+            True,
+            "between them; the control was trained less often, and what another seed would change",
+        ),
+        ((3, 1), False, "Intervals of one training leave out what another seed would change; those of several"),
+    ],
+)
+def test_how_many_trainings_a_sentence_rests_on(numbers, fewer, said):
+    results = [
+        SimpleNamespace(trainings=n, tested=lambda _against: {"s": SimpleNamespace(fewer_controls=fewer)})
+        for n in numbers
+    ]
+    assert said in checkpoints._noise(results)

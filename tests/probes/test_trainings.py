@@ -87,6 +87,12 @@ def test_nothing_is_added_where_no_training_was_repeated():
     together = with_arms([row("news-seed-0", 0.1), row("news-seed-1", 0.2)], run(news=2), by=["what"])
     apart = lines_apart(figure, together)
     assert (apart.color, apart.repeated) == (LINE, "trainings")
+    # what was trained once has its own band, so that seeds are not thin there
+    lone = with_arms(
+        [row("news-seed-0", 0.1), row("news-seed-1", 0.2), row("once", 0.3, corpus="once")],
+        run(news=2, once=1), by=["what"], line="corpus",
+    )  # fmt: skip
+    assert lines_apart(figure, lone).repeated == ""
     assert lines_apart(dataclasses.replace(figure, color=""), together).color == ""
 
 

@@ -81,6 +81,25 @@ def test_arms_that_one_seed_moves_alike_count_as_one():
     assert against < 1.2 * training_noise(control, np.ones((1, 10))).freedom
 
 
+@pytest.mark.parametrize("untold", ["nothing is known", "nothing has changed", "one measure alone is known"])
+def test_an_arm_of_which_nothing_is_known_makes_no_other_surer(untold):
+    rng = np.random.default_rng(0)
+    changes = np.concatenate([np.repeat(rng.normal(size=(1, 10, 3)), 3, axis=0)])
+    changes += 0.1 * rng.normal(size=(3, 1, 3))
+    errors = np.ones((3, 10))
+    more, of_more = np.full((1, 10, 3), np.nan), np.full((1, 10), np.nan)
+    if untold == "nothing has changed":
+        more, of_more = np.zeros((1, 10, 3)), np.zeros((1, 10))
+    elif untold == "one measure alone is known":
+        more[0, 0], of_more[0, 0] = changes[0, 0], 1.0
+    given = training_noise(changes, errors)
+    beside = training_noise(np.concatenate([changes, more]), np.concatenate([errors, of_more]))
+    assert beside.freedom <= 1.5 * given.freedom < 10
+    if untold != "one measure alone is known":
+        assert beside.freedom == pytest.approx(given.freedom)
+        assert beside.variance[:3] == pytest.approx(given.variance)
+
+
 def test_what_has_no_error_from_units_has_its_own_variance():
     found = training_noise([[[0.1, 0.3], [0.0, 0.0], [0.2, 0.5]]], [[0.1, 0.0, 0.0]])
     assert found.of(0, 0) == (pytest.approx(0.02), found.freedom)
@@ -146,3 +165,12 @@ def test_trainings_that_change_nothing_but_noise_are_hardly_called(simulation):
     three, one = simulation.called(10)
     assert three <= 4
     assert one >= 5  # what a single training looks like
+
+
+def test_what_was_never_known_together_may_move_as_one():
+    changes = np.full((2, 2, 3), np.nan)
+    changes[0, 0], changes[1, 1] = (0.1, 0.3, 0.2), (0.4, 0.1, 0.2)
+    errors = np.where(np.isnan(changes[:, :, 0]), np.nan, 0.1)
+    assert training_noise(changes, errors).freedom == pytest.approx(2.0)
+    still = np.full((2, 2, 3), 0.25)  # no training differs from another
+    assert training_noise(still, np.full((2, 2), 0.1)).freedom == pytest.approx(2.0)

@@ -63,28 +63,36 @@ def training_noise(changes: ArrayLike, errors: ArrayLike) -> TrainingNoise:
     1.0
     """
     each, error = np.asarray(changes, dtype=np.float64), np.asarray(errors, dtype=np.float64)
-    arms, _, trainings = each.shape
+    trainings = each.shape[2]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(error > 0, each.var(axis=2, ddof=1) / error**2, np.nan)
         apart = (each - each.mean(axis=2, keepdims=True)) / error[:, :, None]
     known = np.isfinite(ratio)
     centre = float(ratio[known].mean()) if known.any() else np.nan
     drawn = np.maximum(moderated_variances(ratio.ravel(), trainings - 1)[0].reshape(ratio.shape), centre)
-    freedom = float((trainings - 1) * max(int(known.sum()), 1))
-    counted = min(float(arms), _independent(np.nan_to_num(apart, posinf=0.0, neginf=0.0)))
-    freedom = min(freedom, counted * (trainings - 1) * _independent(apart.transpose(1, 0, 2)))
+    freedom = (trainings - 1) * _independent(apart) * _independent(apart.transpose(1, 0, 2))
+    freedom = min(freedom, float((trainings - 1) * max(int(known.sum()), 1)))
     own = each.var(axis=2, ddof=1)
     return TrainingNoise(variance=drawn * error**2, freedom=freedom, trainings=trainings, own=own)
 
 
 def _independent(apart: FloatArray) -> float:
-    """Return how many independent rows say as much as these do, by how strongly each two are correlated."""
+    """Return how many independent rows say as much as these do, by how strongly each two are correlated.
+
+    Two rows are compared by what is known of both; what does not move says nothing.
+    """
     rows = apart.reshape(len(apart), -1)
-    rows = rows[np.isfinite(rows).all(axis=1) & (np.abs(rows).max(axis=1, initial=0.0) > 0)]
-    if not len(rows):
-        return math.inf  # nothing is known of it
-    lengths = np.linalg.norm(rows, axis=1)
-    return len(rows) ** 2 / float(((rows @ rows.T / np.outer(lengths, lengths)) ** 2).sum())
+    known = np.isfinite(rows)
+    moved = np.where(known, rows, 0.0)
+    counted = np.abs(moved).max(axis=1, initial=0.0) > 0
+    known, moved = known[counted], moved[counted]
+    if not len(moved):
+        return 1.0
+    lengths = moved**2 @ known.T.astype(np.float64)  # of each row, over what is known of the other
+    with np.errstate(invalid="ignore", divide="ignore"):
+        together = (moved @ moved.T) ** 2 / (lengths * lengths.T)
+    # rows of which nothing is known together may move as one
+    return len(moved) ** 2 / float(np.where(np.isfinite(together), together, 1.0).sum())
 
 
 def with_training_noise(sure: Sure, variance: ArrayLike, *, freedom: float, trainings: int) -> Sure:

@@ -31,7 +31,7 @@ from clinometer.probes.counterfactual.questions import PERPLEXITY, AskedAttribut
 from clinometer.probes.counterfactual.tables import ALL_VALUES, EXCESS, MEASURED, Rows, row_of
 from clinometer.probes.kit import Label, model_rng, q_value, select, signed, with_q, written
 from clinometer.probes.kit.asking import BEFORE, CONTROL
-from clinometer.probes.kit.before_after import AS_GIVEN, Checkpoint
+from clinometer.probes.kit.before_after import AS_GIVEN, FEWER_CONTROLS, Checkpoint
 from clinometer.probes.kit.numbers import ABSENT, written_limits
 from clinometer.probes.kit.verdicts import BETTER, UNTOLD, WORSE
 from clinometer.probes.kit.verdicts import NO_CHANGE as UNCHANGED
@@ -344,12 +344,15 @@ def overview(results: Sequence[CheckpointResults]) -> str:
 
 def _noise(results: Sequence[CheckpointResults]) -> str:
     """Say whether what another seed would change is in the intervals."""
-    numbers = {each.trainings for each in results}
+    numbers = sorted({each.trainings for each in results})
     each = " each" if len(results) > 1 else ""
-    if numbers == {1}:
+    if numbers == [1]:
         return f"One training{each}: intervals leave out what another seed would change."
     if 1 not in numbers:
-        return f"Means of {max(numbers)} trainings{each}; intervals hold what differs between them."
+        count = " to ".join(dict.fromkeys((str(numbers[0]), str(numbers[-1]))))
+        said = f"Means of {count} trainings{each}; intervals hold what differs between them"
+        fewer = any(change.fewer_controls for each in results for change in each.tested(CONTROL).values())
+        return f"{said}; {FEWER_CONTROLS}." if fewer else f"{said}."
     return "Intervals of one training leave out what another seed would change; those of several hold it."
 
 

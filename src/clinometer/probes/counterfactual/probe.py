@@ -285,9 +285,9 @@ def _compare_arm(
             excess = replace(getattr(mean, f"{name}_excess"), **limits)
             parts[name] = replace(getattr(mean, name), low=row.low, high=row.high)
             parts[f"{name}_excess"] = excess
-            parts[f"{name}_reduction"] = widened_reduction(
-                getattr(mean, f"{name}_reduction"), excess, shared=against == CONTROL
-            )
+            shared = against == CONTROL and not verdict.fewer_controls
+            reduction = getattr(mean, f"{name}_reduction")
+            parts[f"{name}_reduction"] = widened_reduction(reduction, excess, shared=shared)
         yield replace(every[0], checkpoint=arm, change=replace(mean, **parts), n=min(each.n for each in every))
 
 

@@ -248,9 +248,17 @@ def arms_of(models: Sequence[ModelInfo]) -> tuple[Arm, ...]:
         seeds = {models[pair.after].tuning.get("seed", "") for pair in pairs}
         # of one seed there may be several that differ in what the card does not tell: these are no repetitions
         groups += [pairs] if len(seeds - {""}) == len(pairs) else [[pair] for pair in pairs]
+    names = [[models[pair.after].name for pair in pairs] for pairs in groups]
+    common = [_common_name(each) for each in names]
     return tuple(
-        Arm(name=_common_name([models[pair.after].name for pair in pairs]), pairs=tuple(pairs)) for pairs in groups
+        # what a user has numbered through has one beginning, whatever it is
+        Arm(name=name if common.count(name) == 1 else _first_to_last(each), pairs=tuple(pairs))
+        for name, each, pairs in zip(common, names, groups, strict=True)
     )
+
+
+def _first_to_last(names: Sequence[str]) -> str:
+    return f"{names[0]} to {names[-1]} ({len(names)} trainings)"
 
 
 def _common_name(names: Sequence[str]) -> str:
@@ -279,17 +287,19 @@ def changes_of(
     units = {at: list(compared(findings, [models[at]])) for at in _concerned(arms)}
     controls = {each.model: each.control for each in checkpoints_of(models)}
     sought = []
+    known_as = {frozenset(pair.after for pair in arm.pairs): arm.name for arm in arms}
 
     def seek(arm: Arm, before: Sequence[int], *, role: str) -> None:
         sides = zip(before, (pair.after for pair in arm.pairs), strict=True)
+        name = _common_name([models[at].name for at in dict.fromkeys(before)])
         sought.append(
             Compared(
-                before=_common_name([models[at].name for at in dict.fromkeys(before)]),
+                before=known_as.get(frozenset(before), name),
                 after=arm.name,
                 audits={findings.probe: [(units[one], units[other]) for one, other in sides]},
                 role=role,
                 seeds=seeds_of(arm, models),
-                one_control=role == CONTROL and len(arm.pairs) > len(set(before)) == 1,
+                fewer_controls=role == CONTROL and len(set(before)) < len(arm.pairs),
             )
         )
 
@@ -377,7 +387,7 @@ TRAININGS = Caption(
     text=(
         "Trainings of one kind differ in their seed alone. The change of the lean with its sign, by each of them "
         "(its seed), and on average; the interval (95 %) of the average holds what units and trainings differ in. "
-        "Against a control, each training is compared with the control of its own seed. n: units."
+        "Against a control, each training is compared with the control of its own seed, if there is one. n: units."
     ),
     version=2,
 )
@@ -442,6 +452,9 @@ def change_headline(verdict: ChangeVerdict, models: Sequence[ModelInfo], *, more
     return f"{said}: {verdict.measure}, {'; '.join(filter(None, (numbers_of(verdict), more)))}."
 
 
+FEWER_CONTROLS = "the control was trained less often, and what another seed would change of it is left out"
+
+
 def numbers_of(verdict: ChangeVerdict) -> str:
     """Write what is behind a verdict on a change: leans, distance, how sure, whether training noise is in it."""
     if verdict.state == UNTOLD:
@@ -457,8 +470,8 @@ def numbers_of(verdict: ChangeVerdict) -> str:
         each = ", ".join(written(lean, 3) for lean in verdict.trainings)
         count = len(verdict.trainings)
         noise = f"; after each of {count} trainings {each}, and the interval holds what differs between them"
-        if verdict.one_control:
-            noise += "; the control was trained once: what another seed changes of it is left out"
+        if verdict.fewer_controls:
+            noise += f"; {FEWER_CONTROLS}"
     return (
         f"{signed(verdict.lean_before)} before and {signed(verdict.lean_after)} after; distance from even-handed "
         f"{signed(verdict.estimate)} ({certainty(row)}{least}{noise})"

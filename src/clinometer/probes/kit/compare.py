@@ -164,7 +164,7 @@ class Compared:
     obstacles: Mapping[str, str] = field(default_factory=dict)  # by audit, why nothing of it can be compared
     role: str = ""  # of the first, for a training: BEFORE or CONTROL; "": two models that nobody links
     seeds: tuple[str, ...] = ()  # of the trainings
-    one_control: bool = False  # one training is the control of several
+    fewer_controls: bool = False  # than trainings
     family: str = ""  # pairs whose questions are corrected together; "": each alone
 
 
@@ -360,7 +360,7 @@ def conclude_change(pair: Compared, measured: Measured, row: Finding, *, smalles
         trainings=tuple(float(each.after[0]) for each in measured.each) if pair.role else (),
         training_changes=tuple(float(each.change.estimate[0]) for each in measured.each) if pair.role else (),
         seeds=pair.seeds,
-        one_control=pair.one_control,
+        fewer_controls=pair.fewer_controls,
     )
 
 

@@ -18,13 +18,14 @@ from clinometer.types import ChangeVerdict, Figure, Finding, ModelInfo
 LINE = "line"  # the label by which tables and charts tell arms and single trainings apart
 TRAININGS = "trainings"  # the label that says how many are in a row
 MEAN = "mean"
+_SEED = "seed "
 _LINED = ("method", "corpus")  # by what charts colour checkpoints
 
 # what captions say of training noise, behind what they say of intervals
 NOISE = (
     " A kind of training that was repeated with other seeds has a row of its own (trainings: how many): the mean, "
-    "whose interval holds what differs between them. The interval of one training leaves out what another seed "
-    "would change."
+    "whose interval holds what differs between them, but not what another seed changes of a control that was "
+    "trained less often. The interval of one training leaves out what another seed would change."
 )
 ONE_EACH = " A row of a trained model is one training: what another seed would change is not in its interval."
 
@@ -113,7 +114,7 @@ def _log(value: float) -> float:
 def _lines(row: Finding, line: str, *, seed: str = "") -> dict[str, Label]:
     """Return the line of a chart that a row is on: seeds have lines of their own."""
     parts = [str(row.labels[line])] if line else []
-    return {LINE: ", ".join([*parts, f"seed {seed}"] if seed else parts) or MEAN}
+    return {LINE: ", ".join([*parts, f"{_SEED}{seed}"] if seed else parts) or MEAN}
 
 
 def _mean_labels(rows: Sequence[Finding]) -> dict[str, Label]:
@@ -152,10 +153,12 @@ def _one_type(rows: Sequence[Finding]) -> list[Finding]:
 def lines_apart(figure: Figure, rows: Sequence[Finding]) -> Figure:
     """Return a figure that colours by arm and seed where its table has both: no line joins several seeds.
 
-    Lines of seeds are thin, beside that of their mean with its band.
+    Lines of seeds are thin, beside that of their mean with its band, unless something else was trained once.
     """
-    lined = figure.color in _LINED and rows and TRAININGS in rows[0].labels
-    return replace(figure, color=LINE, repeated=TRAININGS) if lined else figure
+    if figure.color not in _LINED or not rows or TRAININGS not in rows[0].labels:
+        return figure
+    seeds = all(_SEED in str(row.labels[LINE]) for row in rows if row.labels[TRAININGS] == 1)
+    return replace(figure, color=LINE, repeated=TRAININGS if seeds else "")
 
 
 def repeated_checkpoints(
@@ -208,10 +211,9 @@ def between_arms(rows: Iterable[Finding], models: Sequence[ModelInfo]) -> list[F
         if trainings > 1:
             errors = [[(found[at].high - found[at].low) / (2 * critical_value(0.975)) for at, _ in cells]]
             noise = training_noise(changes=[[each for _, each in cells]], errors=errors)
-            for (at, _), variance in zip(cells, noise.variance[0], strict=True):
-                sure = with_training_noise(
-                    sure_of([found[at]]), variance, freedom=noise.freedom, trainings=trainings
-                )
+            for place, (at, _) in enumerate(cells):
+                variance, freedom = noise.of(0, place)
+                sure = with_training_noise(sure_of([found[at]]), variance, freedom=freedom, trainings=trainings)
                 found[at] = replace(found[at], low=float(sure.low[0]), high=float(sure.high[0]))
     return found
 
