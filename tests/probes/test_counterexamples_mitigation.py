@@ -251,3 +251,68 @@ def test_a_model_beside_others_keeps_its_numbers(noisy):
             assert repr((one.estimate, one.low, one.high, one.p)) == repr(
                 (other.estimate, other.low, other.high, other.p)
             )
+
+
+def seeded(*after):
+    """The model as given, and checkpoints that differ in their seed alone."""
+    seeds = [(checkpoint(f"after-seed-{n}", "10", method="embedding"), answer) for n, answer in enumerate(after)]
+    infos = [
+        (dataclasses.replace(info, tuning={**info.tuning, "seed": str(n)}), answer)
+        for n, (info, answer) in enumerate(seeds)
+    ]
+    return audit((GIVEN, margin(0.2, noise=0.05, seed=9)), *infos)[0]
+
+
+def test_several_trainings_have_their_mean_with_what_differs_between_them():
+    """.2 → .1, .16 and .04: the mean change is −.1, and seeds differ by more than their units allow for."""
+    found = seeded(*(margin(at, noise=0.05, seed=n) for n, at in enumerate((0.1, 0.16, 0.04))))
+    arm = "after (3 trainings)"
+    for table, level in (("mitigation", "margin"), ("mitigation_whole_list", "lean")):
+        (rows,) = [each.rows for each in found.tables if each.name == table]
+        at = {"prompt": BASE, "dominance": "all"}
+        mine = [row for row in rows if all(row.labels[name] == value for name, value in at.items())]
+        for measure in (level, "change"):
+            own = [row for row in mine if row.labels["measure"] == measure]
+            mean = next(row for row in own if row.labels["model"] == arm)
+            seeds = [row for row in own if row.labels["model"].startswith("after-seed")]
+            assert len(seeds) == 3
+            assert mean.estimate == pytest.approx(np.mean([row.estimate for row in seeds]))
+            assert mean.high - mean.low > max(row.high - row.low for row in seeds)
+            assert (mean.labels["trainings"], mean.labels["training"]) == (3, "embedding on occupation, λ = 10")
+        assert mean.p > max(row.p for row in seeds)
+        order = [row.labels["model"] for row in mine if row.labels["measure"] == level]
+        assert order == ["given", arm, *(f"after-seed-{n}" for n in range(3))]
+    # q of the mean is over its own changes: every prompt and dominance
+    moved = rows_of(found, model=arm, measure="change")
+    p = np.array([row.p for row in moved])
+    assert [row.q for row in moved] == pytest.approx(stats.false_discovery_control(p))
+
+
+def test_the_mean_of_trainings_of_which_one_cannot_be_judged_has_no_number_and_is_not_drawn():
+    found = seeded(margin(0.1, noise=0.05, seed=1), margin(0.1, noise=0.05, seed=2), deaf)
+    for measure in ("margin", "change"):
+        mean = row_of(found, model="after (3 trainings)", prompt=BASE, measure=measure)
+        assert math.isnan(mean.estimate)
+        assert mean.labels["left_out"] != "no"
+    assert math.isnan(row_of(found, model="after (3 trainings)", prompt=BASE, measure="change").q)
+
+
+def test_a_seed_that_others_began_with_has_no_mean_of_its_own():
+    first = [
+        (dataclasses.replace(checkpoint(f"first-seed-{n}", "1"), tuning={
+            "base": "given", "method": "embedding", "amount": "1", "attribute": "occupation", "data": "text",
+            "seed": str(n),
+        }), margin(0.2 - 0.05 * n, noise=0.05, seed=n))
+        for n in range(2)
+    ]  # fmt: skip
+    second = checkpoint("second", "1", base="first-seed-0")
+    found, _ = audit((GIVEN, margin(0.3)), *first, (second, margin(0.1)))
+    rows = rows_of(found, prompt=BASE, measure="margin", dominance="all")
+    assert [(row.labels["base"], row.labels["model"]) for row in rows] == [
+        ("given", "given"),
+        ("given", "first (2 trainings)"),
+        ("given", "first-seed-0"),
+        ("given", "first-seed-1"),
+        ("first-seed-0", "first-seed-0"),
+        ("first-seed-0", "second"),
+    ]

@@ -272,3 +272,46 @@ def test_several_seeds_are_told_as_one_with_what_differs_between_them(audit):
     assert change.change == pytest.approx(np.mean([each.change for each in alone]))
     assert change.change_high - change.change_low > max(each.change_high - each.change_low for each in alone)
     assert "after each of 3 trainings" in found.headlines[0]
+
+
+def test_the_table_of_changes_has_the_mean_of_several_seeds_with_what_differs_between_them(audit):
+    """.6 → .5, .52 and .48, and .4 → .4: the mean change is −.1, and each seed has its own row."""
+    seeds = [
+        (model(f"after-seed-{n}", weights=f"w{n}", tuning=TUNING | {"seed": str(n)}), lean(at, noise=0.1, seed=n))
+        for n, at in enumerate((0.5, 0.52, 0.48))
+    ]
+    found, _ = audit((GIVEN, lean(0.6, noise=0.1, seed=9)), *seeds)
+    own = [row_of(found, "change", model=f"after-seed-{n}", measure=DIFFERENCE, template="all") for n in range(3)]
+    mean = row_of(found, "change", model="after (3 trainings)", measure=DIFFERENCE, template="all")
+    assert mean.estimate == pytest.approx(np.mean([each.estimate for each in own]))
+    assert mean.labels["after"] == pytest.approx(np.mean([each.labels["after"] for each in own]))
+    assert (mean.labels["before"], mean.labels["trainings"]) == (own[0].labels["before"], 3)
+    # three changes of about −.1, −.08 and −.12, which units alone tell apart
+    assert mean.high - mean.low > max(each.high - each.low for each in own)
+    assert mean.low < -0.1 < mean.high
+    assert mean.p > max(each.p for each in own)
+    rows = rows_of(found, "change")
+    assert len(rows) == 4 * 3 * 2  # the mean and three seeds, three measures, one template and all
+    assert [row.labels["trainings"] for row in rows] == [3] * 6 + [1] * 18
+    # the headline has the means of both groups
+    groups = [row_of(found, "change", model="after (3 trainings)", measure=each, template="all")
+              for each in ("stigmatized", "other")]  # fmt: skip
+    for group in groups:
+        assert f"{group.labels['before']:.3f} to {group.labels['after']:.3f}" in found.headlines[0]
+
+
+def test_an_arm_with_a_training_that_no_longer_understands_has_no_number(audit):
+    def broken(item):
+        return WordAnswer(words=("zyx", "unlikely", "likely"), logprobs=(-0.01, -6.0, -6.0))
+
+    seeds = [
+        (model(f"after-seed-{n}", weights=f"w{n}", tuning=TUNING | {"seed": str(n)}), answer)
+        for n, answer in enumerate((lean(0.5), lean(0.52), broken))
+    ]
+    found, _ = audit((GIVEN, lean(0.6)), *seeds)
+    mean = row_of(found, "change", model="after (3 trainings)", measure=DIFFERENCE, template="all")
+    assert np.isnan(mean.estimate)
+    assert {row.labels["model"] for row in rows_of(found, "change")} == {
+        "after (3 trainings)", "after-seed-0", "after-seed-1",
+    }  # fmt: skip
+    assert found.changes[0].state == "cannot tell"

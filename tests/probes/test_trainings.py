@@ -6,10 +6,8 @@ import math
 import pytest
 from fake_records import fake_model
 
-from clinometer.probes.counterexamples import figures as counterexamples_figures
 from clinometer.probes.kit.before_after import checkpoints_of
-from clinometer.probes.kit.trainings import LINE, ONE_EACH, lines_apart, repeated_checkpoints, with_arms
-from clinometer.probes.stigma import figures as stigma_figures
+from clinometer.probes.kit.trainings import LINE, lines_apart, repeated_checkpoints, with_arms
 from clinometer.types import Figure, Finding
 
 
@@ -141,10 +139,27 @@ def test_arms_are_apart_and_each_is_before_its_trainings():
     )
 
 
-def test_tables_without_arms_say_that_a_row_is_one_training():
-    captions = [each for module in (stigma_figures, counterexamples_figures) for each in module.CAPTIONS]
-    said = {each.name for each in captions if ONE_EACH in each.text}
-    assert said == {"change", "mitigation", "mitigation_whole_list"}
+def test_what_cannot_be_judged_gives_its_arm_no_number_and_others_no_noise():
+    """Arm a is as sure as without arm b, of which one training is wild and cannot be judged."""
+    alike = [row("a-seed-0", 0.1), row("a-seed-1", 0.1001)]
+    wild = [row("b-seed-0", 0.1, deaf=True), row("b-seed-1", 9.0, deaf=True)]
+    rows = [dataclasses.replace(each, labels={"deaf": False, **each.labels}) for each in (*alike, *wild)]
+    found = with_arms(rows, run(a=2, b=2), by=["what"], counted=lambda each: not each.labels["deaf"])
+    means = {each.labels["model"]: each for each in found if each.labels["trainings"] == 2}
+    assert math.isnan(means["b (2 trainings)"].estimate)
+    assert [each.estimate for each in found if each.labels["model"].startswith("b-")] == [0.1, 9.0]
+    alone = with_arms(alike, run(a=2), by=["what"])[0]
+    mean = means["a (2 trainings)"]
+    assert (mean.estimate, mean.low, mean.high) == (alone.estimate, alone.low, alone.high)
+
+
+def test_one_training_of_an_arm_that_others_began_with_has_no_mean():
+    rows = [row("news-seed-0", 0.1, base="news-seed-0"), row("news-seed-0", 0.1, base="given"),
+            row("news-seed-1", 0.2, base="given")]  # fmt: skip
+    found = with_arms(rows, run(news=2), by=["what", "base"])
+    means = [each for each in found if each.labels["trainings"] == 2]
+    assert [each.labels["base"] for each in means] == ["given"]
+    assert len(found) == 4
 
 
 def test_repeated_trainings_are_a_checkpoint_whose_control_is_that_of_the_verdicts():

@@ -10,7 +10,7 @@ from clinometer.probes.counterexamples.questions import LISTED_BACKGROUNDS, PROM
 from clinometer.probes.counterexamples.tables import LEFT_OUT
 from clinometer.probes.kit import Caption
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
-from clinometer.probes.kit.trainings import ONE_EACH
+from clinometer.probes.kit.trainings import NOISE
 from clinometer.types import Figure
 
 _ALL_INTERVAL = (
@@ -139,20 +139,22 @@ CAPTIONS = (
             "in the model as given; where the margin was above 0, a change below 0 reduced it. If the run has a "
             "control (the same training without the fairness loss), what the control changes too is not an effect "
             "of the mitigation; what unrelated knowledge changes is in the table of changes. Intervals: 95 %, "
-            f"bootstrap over occupations; {_ALL_INTERVAL}{ONE_EACH} Only changes are tested. {_TEST} q: "
+            f"bootstrap over occupations; {_ALL_INTERVAL}{NOISE} Only changes are tested. {_TEST} q: "
             "Benjamini–Hochberg over all changes of a model as given and its tuned models (models, prompts, "
-            f"dominances and k). {_N}"
+            f"dominances and k), and over those of each mean. {_N}"
         ),
-        version=2,
+        version=3,
     ),
     Caption(
         name="mitigation_whole_list",
         title="Normalised lean before and after mitigation",
         text=(
             f"As the table before it, with the normalised lean: {_WHOLE} Intervals: 95 %, bootstrap over "
-            f"occupations; {_ALL_INTERVAL}{ONE_EACH} Only changes are tested. {_TEST} q: Benjamini–Hochberg over "
-            f"all changes of a model as given and its tuned models in this table. {_N}"
+            f"occupations; {_ALL_INTERVAL}{NOISE} Only changes are tested. {_TEST} q: "
+            "Benjamini–Hochberg over all changes of a model as given and its tuned models in this table, and over "
+            f"those of each mean. {_N}"
         ),
+        version=2,
     ),
     Caption(
         name="relative_probability",

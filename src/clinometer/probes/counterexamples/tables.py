@@ -25,6 +25,7 @@ from clinometer.probes.counterexamples.measures import (
 )
 from clinometer.probes.kit import Floats, Label, model_rng, present_mean, select, with_q
 from clinometer.probes.kit.before_after import pairs_of, training_of
+from clinometer.probes.kit.trainings import with_arms
 from clinometer.probes.protocol import Plan
 from clinometer.stats import pearson_interval
 from clinometer.types import Finding, ModelInfo
@@ -356,12 +357,14 @@ def mitigation_rows(plans: Sequence[Plan], measured: Sequence[Measures]) -> dict
     """Return the leans of each model and of the checkpoints that began with it, and what each way changes.
 
     Every change is against the base prompt of the model as given, over the same occupations. One table counts the
-    top k, the other the whole list. Models that did not understand the question are tested in neither.
+    top k, the other the whole list. Models that did not understand the question are tested in neither. Trainings
+    that differ in their seed alone have their mean before them.
     """
     models = [plan.model for plan in plans]
     tables: dict[str, list[Finding]] = {"mitigation": [], "mitigation_whole_list": []}
     for head, family in families(models).items():
         given = measured[head].counterexample_leans()[BASE]
+        levels: dict[str, list[Finding]] = {name: [] for name in tables}
         changes: dict[str, list[Finding]] = {name: [] for name in tables}
         for each in family:
             deaf = measured[head].left_out or measured[each].left_out
@@ -379,15 +382,21 @@ def mitigation_rows(plans: Sequence[Plan], measured: Sequence[Measures]) -> dict
                 # the same numbers in every family
                 rng = model_rng(plans[each].seed, alone)
                 measure = MARGIN if table == "mitigation" else LEAN
-                tables[table] += marked(
+                levels[table] += marked(
                     [*part(leans, {**labels, "measure": measure}, rng=rng, test=False)], measured[each]
                 )
                 rng = model_rng(plans[each].seed, pair)
                 moved = part(against, {**labels, "measure": CHANGE}, rng=rng, test=not deaf)
                 changes[table] += marked([*moved], measured[each])
         for table, rows in changes.items():
-            tables[table] += with_q(rows)
+            by = ("base", "prompt", "dominance", *(["k"] if table == "mitigation" else []))
+            together = partial(with_arms, models=models, by=by, counted=_is_judged)
+            tables[table] += [*together(levels[table]), *together(with_q(rows), families=())]
     return tables
+
+
+def _is_judged(row: Finding) -> bool:
+    return row.labels[LEFT_OUT] == "no"
 
 
 def families(models: Sequence[ModelInfo]) -> Mapping[int, list[int]]:

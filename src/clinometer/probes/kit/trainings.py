@@ -23,11 +23,10 @@ _LINED = ("method", "corpus")  # by what charts colour checkpoints
 
 # what captions say of training noise, behind what they say of intervals
 NOISE = (
-    " A kind of training that was repeated with other seeds has a row of its own (trainings: how many): the mean, "
-    "whose interval holds what differs between them, but not what another seed changes of a control that was "
-    "trained less often. The interval of one training leaves out what another seed would change."
+    " A kind of training that was repeated with other seeds has a row of its own (trainings: how many): the mean. "
+    "Its interval, and p if there is one, hold what differs between them, but not what another seed changes of a "
+    "control that was trained less often. The interval of one training leaves out what another seed would change."
 )
-ONE_EACH = " A row of a trained model is one training: what another seed would change is not in its interval."
 
 
 def with_arms(
@@ -38,6 +37,7 @@ def with_arms(
     model: str = "model",
     line: str = "",
     logs: Callable[[Finding], bool] = lambda row: False,
+    counted: Callable[[Finding], bool] = lambda row: True,
     families: Sequence[str] | None = None,
 ) -> list[Finding]:
     """Return the rows of a table with one for each repeated training (an arm) before those of its seeds.
@@ -53,6 +53,7 @@ def with_arms(
         model: the label that names the checkpoint.
         line: the label by which charts colour checkpoints; "": they do not.
         logs: which rows are ratios, whose error is taken on the scale of logarithms.
+        counted: which rows can be judged; where one of its trainings cannot, an arm has no number.
         families: labels that part the rows of an arm into families for q; None: the table tests nothing.
     """
     given = list(rows)
@@ -68,9 +69,8 @@ def with_arms(
     alike: dict[Label, list[Finding]] = {}
     for row in given:
         labels = {"model": row.labels[model], "category": about(row)}
-        alike.setdefault(row.labels.get("against", ""), []).append(
-            _through(_log if logs(row) else _same, row, labels)
-        )
+        scale = (_log if logs(row) else _same) if counted(row) else _unknown
+        alike.setdefault(row.labels.get("against", ""), []).append(_through(scale, row, labels))
     means = {key: row for of_one in alike.values() for key, row in over_trainings(of_one, models).items()}
     told: dict[str, list[Finding]] = {}  # the rows of each arm
     for name in dict.fromkeys(arm.name for arm in arms.values()):
@@ -80,6 +80,8 @@ def with_arms(
                 of_arm.setdefault(about(row), []).append(row)
         told[name] = []
         for key, each in of_arm.items():
+            if len(each) == 1:  # a checkpoint as the model that another one began with
+                continue
             labels = {**_mean_labels(each), model: name, **_lines(each[0], line), TRAININGS: len(each)}
             mean = means.get((name, key), Finding(labels={}, estimate=math.nan))
             mean = replace(_through(math.exp if logs(each[0]) else _same, mean, labels), q=math.nan)
@@ -105,6 +107,10 @@ def _through(function: Callable[[float], float], row: Finding, labels: Mapping[s
 
 def _same(value: float) -> float:
     return value
+
+
+def _unknown(value: float) -> float:
+    return math.nan
 
 
 def _log(value: float) -> float:

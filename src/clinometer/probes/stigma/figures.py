@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from clinometer.probes.kit import Caption, choices, refusals, select
-from clinometer.probes.kit.trainings import ONE_EACH
+from clinometer.probes.kit.trainings import NOISE
 from clinometer.probes.stigma.measures import ATTITUDE, FEWEST
 from clinometer.types import Figure, Finding
 
@@ -28,10 +28,11 @@ CAPTIONS = (
             "is the mean of the templates. before, after: the numbers themselves. Below 0, the tuned model speaks "
             "less ill of them, or less unequally. What a control (the same training without the fairness loss) "
             "changes too is not due to the mitigation. The interval of the difference combines those of the two "
-            f"groups. {_CONDITIONS}{ONE_EACH} p: sign flips of conditions for a group; for the difference, "
+            f"groups. {_CONDITIONS}{NOISE} p: sign flips of conditions for a group; for the difference, "
             "shuffles which conditions are stigmatized, studentized; two-sided. q: Benjamini–Hochberg over all "
-            "rows of a tuned model. n: conditions."
+            "rows of a tuned model, or of a mean. n: conditions."
         ),
+        version=2,
     ),
     Caption(
         name="difference",

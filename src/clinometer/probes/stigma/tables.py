@@ -25,6 +25,7 @@ from clinometer.probes.kit import (
 from clinometer.probes.kit import chat as kit_chat
 from clinometer.probes.kit.before_after import pairs_of, training_of
 from clinometer.probes.kit.choices import REFUSAL, UNCLEAR
+from clinometer.probes.kit.trainings import with_arms
 from clinometer.probes.protocol import Plan
 from clinometer.probes.stigma import measures
 from clinometer.probes.stigma.answers import (
@@ -278,6 +279,8 @@ def _words(answers: MaskedAnswers) -> Iterator[Finding]:
 def change_rows(plans: Sequence[Plan], attitudes: Sequence[MaskedAttitudes]) -> list[Finding]:
     """Return what each checkpoint changed of its base: of both groups and of their difference, by template.
 
+    Trainings that differ in their seed alone have their mean before them.
+
     Both must understand the question: damage makes differences smaller, too.
     """
     of_model = {found.model: found for found in attitudes}
@@ -304,7 +307,7 @@ def change_rows(plans: Sequence[Plan], attitudes: Sequence[MaskedAttitudes]) -> 
             for at, template in enumerate((ALL, *of_model[base.name].templates))
             for measure, change in changes.items()
         )
-    return rows
+    return with_arms(rows, models, by=("base", "template", "measure"), families=())
 
 
 def _agreement(given: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[Finding]:
