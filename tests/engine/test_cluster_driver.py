@@ -93,6 +93,23 @@ def test_a_batch_that_kills_every_worker_is_given_up_after_three_tries_and_named
     assert "batch 5 (2 requests, the longest: 'xxxxxx') of m died, three in a row" in str(error.value)
 
 
+@pytest.mark.parametrize("number", [0, 5])
+def test_a_batch_that_kills_before_the_reply_to_what_came_before_it_is_there_accuses_nothing_else(number):
+    """A worker that dies takes along what it has just said: of the model that it loaded, of the batch before."""
+
+    def poison(batch, actor):
+        if batch.number == number:
+            actor.kill()
+
+    cluster = ThreadCluster(answer=poison, reply_seconds=0.02)
+    answered = []
+    with driving(cluster) as driver, pytest.raises(PoisonedError) as error:
+        answered.extend(RayExecutor(driver, origin()).run(batches(12)))
+    assert sorted(each.number for each in answered) == [each for each in range(12) if each != number]
+    assert f"batch {number} (2 requests" in str(error.value)
+    assert "three in a row" in str(error.value)
+
+
 def test_a_node_that_goes_down_accuses_no_batch():
     deaths = set(range(100))
 
@@ -145,7 +162,7 @@ def test_the_second_answer_to_a_batch_is_not_counted():
 def test_a_batch_with_which_a_worker_died_goes_alone():
     stream = Stream(origin())
     jobs = [Job(stream, batch) for batch in batches(4)]
-    jobs[1].tries = 1
+    jobs[1].suspect = True
     stream.waiting.extend(jobs)
     assert [[job.batch.number for job in stream.take(3)] for _ in range(3)] == [[0], [1], [2, 3]]
 

@@ -45,7 +45,10 @@ class Actor:
                 found = work(self)
                 if self.dead.is_set():
                     raise Died("it was killed")
-                settle(future, found)
+                if self.cluster.reply_seconds:
+                    threading.Timer(self.cluster.reply_seconds, settle, (future, found)).start()
+                else:
+                    settle(future, found)
             except BaseException as error:
                 settle(future, error)
 
@@ -66,12 +69,13 @@ def settle(future, found):
 class ThreadCluster:
     """`answer(batch, actor)` may sleep, raise, or kill the actor; by default a text's vector is its length."""
 
-    def __init__(self, *, answer=None, load=None, room=2, node_deaths=()):
+    def __init__(self, *, answer=None, load=None, room=2, node_deaths=(), reply_seconds=0.0):
         self.actors: list[Actor] = []
         self.answer_one = answer or (lambda batch, actor: None)
         self.load_one = load or (lambda origin, actor: None)
         self.room = room
         self.node_deaths = node_deaths
+        self.reply_seconds = reply_seconds  # until a reply is there; who dies before takes it along
         self.log: list[tuple[str, object]] = []
         self.lock = threading.Lock()
 

@@ -3,9 +3,10 @@
 Everything that happens is an event in one queue: batches arrived, a worker answered, a worker died, time passed.
 One thread reads it, so nothing needs a lock but the waiting lists, which other threads fill.
 
-A worker dies for many reasons, most of which are no fault of the batch that it had. So a batch that was first in
-line when a worker died is tried again, alone; after three deaths, nodes that went down apart, it is given up,
-named, and everything else goes on.
+A worker dies for many reasons, most of which are no fault of the batch that it had. It may also take its last
+reply along, so that it is not sure which task it died with. So whatever was in line, a model that was being loaded
+too, is tried again alone, with nothing behind it: then it is sure. A batch that was first in line at three deaths,
+nodes that went down apart, is given up and named, and everything else goes on.
 """
 
 from __future__ import annotations
@@ -170,6 +171,8 @@ class Driver:
                 pass
 
     def _give_to(self, hand: Hand) -> bool:
+        if any(task.alone for task in hand.tasks):
+            return False
         now = time.monotonic()
         with self._lock:
             streams = [stream for stream in self._streams if stream.error is None]
@@ -188,6 +191,8 @@ class Driver:
             origin = stream.origin
             jobs: list[Job] = []
             if origin.key in hand.models:
+                if hand.tasks and stream.begins_with_suspect():
+                    return False
                 jobs = stream.take(batches_in_a_task(demand, workers=len(self.hands())))
                 if not jobs:
                     return False
@@ -196,14 +201,14 @@ class Driver:
             for key in drop:
                 del hand.models[key]
             hand.models[origin.key] = origin.size
-            task = Task("load", now, origin=origin)
+            task = Task("load", now, origin=origin, alone=origin.key in self._load_deaths)
             self._send(hand, task, self._cluster.load(hand.actor, origin, drop))
             return True
         for job in jobs:
             job.flying += 1
         hand.use(origin.key)
         hand.label = origin.spec.alias or origin.spec.name
-        task = Task("answer", now, jobs=jobs, origin=origin)
+        task = Task("answer", now, jobs=jobs, origin=origin, alone=any(job.suspect for job in jobs))
         batches = [job.batch for job in jobs]
         self._send(hand, task, self._cluster.answer(hand.actor, origin.key, batches))
         return True
@@ -295,6 +300,7 @@ class Driver:
         with self._lock:
             for job in reversed(back):
                 job.flying -= 1
+                job.suspect = job.suspect or not node_died
                 if job.settled:
                     continue
                 if job.tries >= TRIES:

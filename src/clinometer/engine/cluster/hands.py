@@ -22,7 +22,8 @@ class Job:
 
     stream: Stream
     batch: Batch
-    tries: int = 0  # workers that died with it
+    tries: int = 0  # workers that died while it was first in line
+    suspect: bool = False  # in line when a worker died, so that the death may be its doing
     flying: int = 0  # tasks that have it now
     settled: bool = False  # answered, or given up
     copied: bool = False  # given to a second worker because the first is late
@@ -56,20 +57,24 @@ class Stream:
         )
 
     def take(self, count: int) -> list[Job]:
-        """Return the next batches; one with which a worker died goes alone, so that it accuses no other."""
+        """Return the next batches; a suspect goes alone, so that it accuses no other."""
         taken: list[Job] = []
         while self.waiting and len(taken) < count:
-            if taken and self.waiting[0].tries:
+            if taken and self.waiting[0].suspect:
                 break
             job = self.waiting.popleft()
             if job.settled:
                 continue
             taken.append(job)
-            if job.tries:
+            if job.suspect:
                 break
         if not self.waiting:
             self.empty_since = time.monotonic()
         return taken
+
+    def begins_with_suspect(self) -> bool:
+        """Tell whether the next batch has to go alone."""
+        return next((job.suspect for job in self.waiting if not job.settled), False)
 
     def learn(self, seconds: float, batches: int) -> None:
         """Remember how long batches take."""
@@ -85,6 +90,7 @@ class Task:
     sent: float
     jobs: Sequence[Job] = ()
     origin: Origin | None = None
+    alone: bool = False  # a worker died with it before: nothing is put behind it
     began: float = 0.0  # when it came to the front
 
 
