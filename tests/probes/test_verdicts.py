@@ -138,3 +138,11 @@ def test_an_interval_without_0_beside_nothing_found_is_explained(low, q, told):
     alone = verdict(dataclasses.replace(row, estimate=-0.2, low=-0.3, high=-low, p=0.98, q=0.98))
     assert alone.sentence.endswith(", though the interval leaves out 0.") == (low > 0)
     assert "once all tests" not in alone.sentence
+
+
+@pytest.mark.parametrize(("low", "q", "told"), [(-0.1, 0.01, True), (-0.1, 0.06, False), (0.1, 0.01, False)])
+def test_a_small_q_beside_nothing_found_is_explained(low, q, told):
+    """p and interval may ask two things: whether a condition is far from its kind, whether its prompts agree."""
+    row = Finding(labels={}, estimate=0.2, low=low, high=0.3, p=q, q=q)
+    for said in (verdict(row), verdict(dataclasses.replace(row, estimate=-0.2, low=-0.3, high=-low))):
+        assert said.sentence.endswith(", because the interval holds 0.") == told

@@ -12,6 +12,7 @@ RULE = f"q < {LEVEL} and an interval without 0"
 # why nothing is found beside an interval without 0: other tests count, or this one says no by itself
 ALL_COUNTED = ", once all tests are counted"
 NOT_BY_ITS_TEST = ", though the interval leaves out 0"
+NOT_BY_ITS_INTERVAL = ", because the interval holds 0"  # beside a small q
 
 LEAN: State = "lean"
 NONE_FOUND: State = "none found"
@@ -117,6 +118,8 @@ def conclude(
     beside = ""
     if not from_null.low <= 0 <= from_null.high:
         beside = NOT_BY_ITS_TEST if finding.p >= LEVEL else ALL_COUNTED
+    elif finding.q < LEVEL:
+        beside = NOT_BY_ITS_INTERVAL
     sentences = {
         LEAN: said.above if from_null.estimate > 0 else said.below,
         NONE_FOUND: said.none + beside,
