@@ -7,8 +7,9 @@ import pytest
 from fake_records import fake_model
 
 from clinometer.probes.kit.before_after import checkpoints_of
-from clinometer.probes.kit.trainings import LINE, lines_apart, repeated_checkpoints, with_arms
-from clinometer.types import Figure, Finding
+from clinometer.probes.kit.trainings import LINE, as_concluded, lines_apart, repeated_checkpoints, with_arms
+from clinometer.probes.kit.verdicts import untold_change
+from clinometer.types import Figure, Finding, Findings, FindingTable
 
 
 def run(**arms):
@@ -151,6 +152,47 @@ def test_what_cannot_be_judged_gives_its_arm_no_number_and_others_no_noise():
     alone = with_arms(alike, run(a=2), by=["what"])[0]
     mean = means["a (2 trainings)"]
     assert (mean.estimate, mean.low, mean.high) == (alone.estimate, alone.low, alone.high)
+
+
+def change_of(after, change, *, before=0.3, trainings=2):
+    """The verdict on an arm whose lean went from `before` by `change`."""
+    told = untold_change(audit="a", before="given", after=after, reason="")
+    return dataclasses.replace(
+        told, measure="m", change=change, change_low=change - 0.5, change_high=change + 0.5, p=0.2, q=0.3,
+        lean_before=before, lean_after=before + change, trainings=(0.0,) * trainings,
+    )  # fmt: skip
+
+
+def test_the_mean_that_a_verdict_is_about_has_its_interval():
+    rows = [row("news-seed-0", 0.1, p=0.01), row("news-seed-1", 0.2, p=0.01),
+            row("news-seed-0", 0.3, what="b", p=0.01), row("news-seed-1", 0.5, what="b", p=0.01)]  # fmt: skip
+    told = with_arms(rows, run(news=2), by=["what"], families=[])
+    table = FindingTable(name="t", title="", caption="", rows=tuple(told))
+    given = Findings(probe="a", tables=(table,), figures=())
+    arm = "news (2 trainings)"
+
+    def mean(*changes, what="a"):
+        found = as_concluded(given, changes, lambda each: {"model": each.after} if each.measure == "m" else {})
+        assert found.tables[0].rows[1:3] == table.rows[1:3], "single trainings stay as they are"
+        (one,) = [
+            each for each in found.tables[0].rows if each.labels.items() >= {"model": arm, "what": what}.items()
+        ]
+        return one
+
+    concluded = mean(change_of(arm, 0.15))
+    assert (concluded.estimate, concluded.low, concluded.high) == pytest.approx((0.15, -0.35, 0.65))
+    assert (concluded.p, concluded.q) == (0.2, 0.3)
+    # another estimate, another model, another measure, or one training: not about this row
+    own = mean()
+    assert mean(change_of(arm, 0.15), what="b") == mean(what="b")
+    assert mean(change_of("other", 0.15)) == own
+    assert mean(dataclasses.replace(change_of(arm, 0.15), measure="n")) == own
+    assert mean(change_of(arm, 0.15, trainings=1)) == own
+    # from −.1 to +.05, the distance from even-handed has become smaller: its p is of another number
+    turned = mean(change_of(arm, 0.15, before=-0.1))
+    assert (turned.low, turned.high) == pytest.approx((-0.35, 0.65))
+    assert math.isnan(turned.p)
+    assert math.isnan(turned.q)
 
 
 def test_one_training_of_an_arm_that_others_began_with_has_no_mean():

@@ -10,7 +10,7 @@ from clinometer.probes.counterexamples.questions import LISTED_BACKGROUNDS, PROM
 from clinometer.probes.counterexamples.tables import LEFT_OUT
 from clinometer.probes.kit import Caption
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
-from clinometer.probes.kit.trainings import NOISE
+from clinometer.probes.kit.trainings import NOISE, OF_VERDICT
 from clinometer.types import Figure
 
 _ALL_INTERVAL = (
@@ -141,7 +141,7 @@ CAPTIONS = (
             "of the mitigation; what unrelated knowledge changes is in the table of changes. Intervals: 95 %, "
             f"bootstrap over occupations; {_ALL_INTERVAL}{NOISE} Only changes are tested. {_TEST} q: "
             "Benjamini–Hochberg over all changes of a model as given and its tuned models (models, prompts, "
-            f"dominances and k), and over those of each mean. {_N}"
+            f"dominances and k), and over those of each mean.{OF_VERDICT} {_N}"
         ),
         version=3,
     ),
@@ -152,7 +152,7 @@ CAPTIONS = (
             f"As the table before it, with the normalised lean: {_WHOLE} Intervals: 95 %, bootstrap over "
             f"occupations; {_ALL_INTERVAL}{NOISE} Only changes are tested. {_TEST} q: "
             "Benjamini–Hochberg over all changes of a model as given and its tuned models in this table, and over "
-            f"those of each mean. {_N}"
+            f"those of each mean.{OF_VERDICT} {_N}"
         ),
         version=2,
     ),

@@ -36,11 +36,12 @@ from clinometer.probes.kit.asking import DRAWN as DRAWN_ANSWERS
 from clinometer.probes.kit.asking import RESCORED as BY_RESCORING
 from clinometer.probes.kit.before_after import changes_of, with_changes
 from clinometer.probes.kit.compare import Compared, compare_all
-from clinometer.probes.kit.numbers import Cells, cells_of
+from clinometer.probes.kit.numbers import Cells, Label, cells_of
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS_CAPTION
 from clinometer.probes.kit.refusals import refusal_figure, refusal_headline, refusal_rows, refusal_verdicts
+from clinometer.probes.kit.trainings import as_concluded
 from clinometer.probes.protocol import Plan, Records, Role, Stage
-from clinometer.types import Finding, Findings, Item, ModelInfo, Profile
+from clinometer.types import ChangeVerdict, Finding, Findings, Item, ModelInfo, Profile
 
 REFUSALS = REFUSALS_CAPTION.name
 
@@ -134,6 +135,7 @@ class Counterexamples:
         )
         models = [plan.model for plan in plans]
         changes = changes_of(self.compared, found, models)
+        found = as_concluded(found, changes, _changed_row)
         prompts = [change.verdict for of_pair in compare_all(pairs) for change in of_pair]
         told = (*change_headlines(changes, models), *prompt_headlines(prompts))
         return with_changes(found, (*changes, *prompts), told)
@@ -168,7 +170,7 @@ class Counterexamples:
                 yield Units(
                     model=name,
                     question=question,
-                    measure="expected gender",
+                    measure=EXPECTED,
                     asked=way.name,
                     unit="occupation",
                     names=cells.names,
@@ -185,10 +187,19 @@ class Counterexamples:
                 )
 
 
+EXPECTED = "expected gender"
 _COMPARED = {  # question -> what a greater and a smaller distance mean
     STEREOTYPE: FOLLOWS,
     PREFERENCE: "prefers one gender {}, averaged over occupations,",
 }
+
+
+def _changed_row(verdict: ChangeVerdict) -> dict[str, Label]:
+    """Return the labels of the row that a verdict on the stereotype is about: its top k, or the whole list."""
+    if verdict.measure != f"{STEREOTYPE} ({EXPECTED})":
+        return {}
+    at: dict[str, Label] = {"base": verdict.before, "model": verdict.after, "measure": CHANGE}
+    return at | {"prompt": BASE, "dominance": ALL}
 
 
 def _changes(rows: Mapping[str, Sequence[Finding]], model: str, counted: str) -> dict[str, Finding]:

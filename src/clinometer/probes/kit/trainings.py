@@ -13,7 +13,7 @@ from clinometer.probes.kit.before_after import Checkpoint, arms_of, over_trainin
 from clinometer.probes.kit.compare import sure_of
 from clinometer.probes.kit.numbers import ABSENT, Label, with_q
 from clinometer.stats import critical_value, training_noise, with_training_noise
-from clinometer.types import ChangeVerdict, Figure, Finding, ModelInfo
+from clinometer.types import ChangeVerdict, Figure, Finding, Findings, ModelInfo
 
 LINE = "line"  # the label by which tables and charts tell arms and single trainings apart
 TRAININGS = "trainings"  # the label that says how many are in a row
@@ -26,6 +26,10 @@ NOISE = (
     " A kind of training that was repeated with other seeds has a row of its own (trainings: how many): the mean. "
     "Its interval, and p if there is one, hold what differs between them, but not what another seed changes of a "
     "control that was trained less often. The interval of one training leaves out what another seed would change."
+)
+OF_VERDICT = (
+    " The mean that a verdict on a change is about has interval, p and q of that verdict, which pools what "
+    "differs between trainings over the measures of the audit; other means pool it over this table."
 )
 
 
@@ -154,6 +158,36 @@ def _one_type(rows: Sequence[Finding]) -> list[Finding]:
     return [
         replace(row, labels={**row.labels, **{name: float(row.labels[name]) for name in mixed}}) for row in rows
     ]
+
+
+def as_concluded(
+    findings: Findings, changes: Sequence[ChangeVerdict], about: Callable[[ChangeVerdict], Mapping[str, Label]]
+) -> Findings:
+    """Return the findings with the interval, p and q of a verdict wherever a table has the mean that it is about.
+
+    Both are estimates of the same noise, from other rows; a page must not show two intervals of one number. Of a
+    lean that was turned round the verdict has the p of its distance, which is another number: then there is none.
+
+    Args:
+        findings: with tables that `with_arms` made.
+        changes: the verdicts.
+        about: the labels of the row that a verdict is about; {}: of none. Where there are several, it is the one
+            whose estimate is the verdict's change.
+    """
+    concluded = [(labels, each) for each in changes if len(each.trainings) > 1 and (labels := about(each))]
+
+    def told(row: Finding) -> Finding:
+        for labels, each in concluded:
+            if row.labels.items() >= labels.items() and math.isclose(row.estimate, each.change, rel_tol=1e-9):
+                turned = each.lean_before * each.lean_after < 0
+                p, q = (math.nan, math.nan) if turned else (each.p, each.q)
+                return replace(row, low=each.change_low, high=each.change_high, p=p, q=q)
+        return row
+
+    if not concluded:
+        return findings
+    tables = (replace(table, rows=tuple(map(told, table.rows))) for table in findings.tables)
+    return replace(findings, tables=tuple(tables))
 
 
 def lines_apart(figure: Figure, rows: Sequence[Finding]) -> Figure:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from clinometer.probes.kit import Caption, choices, refusals, select
-from clinometer.probes.kit.trainings import NOISE
+from clinometer.probes.kit.trainings import NOISE, OF_VERDICT
 from clinometer.probes.stigma.measures import ATTITUDE, FEWEST
 from clinometer.types import Figure, Finding
 
@@ -30,7 +30,7 @@ CAPTIONS = (
             "changes too is not due to the mitigation. The interval of the difference combines those of the two "
             f"groups. {_CONDITIONS}{NOISE} p: sign flips of conditions for a group; for the difference, "
             "shuffles which conditions are stigmatized, studentized; two-sided. q: Benjamini–Hochberg over all "
-            "rows of a tuned model, or of a mean. n: conditions."
+            f"rows of a tuned model, or of a mean.{OF_VERDICT} n: conditions."
         ),
         version=2,
     ),

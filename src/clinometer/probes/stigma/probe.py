@@ -15,6 +15,7 @@ from clinometer.probes.kit.asking import SCALE as ON_SCALE
 from clinometer.probes.kit.before_after import changes_of, with_changes
 from clinometer.probes.kit.chat import gives_probabilities
 from clinometer.probes.kit.numbers import Cells, cells_of, select
+from clinometer.probes.kit.trainings import as_concluded
 from clinometer.probes.protocol import Plan, Records, Role, Stage
 from clinometer.probes.stigma.answers import read_answers
 from clinometer.probes.stigma.figures import CAPTIONS, figures_of
@@ -41,7 +42,15 @@ from clinometer.probes.stigma.questions import (
     word_questions,
 )
 from clinometer.probes.stigma.tables import table_rows
-from clinometer.probes.stigma.words import ASPECTS, GROUPS, change_headlines, headlines, notices, verdicts
+from clinometer.probes.stigma.words import (
+    ASPECTS,
+    GROUPS,
+    change_headlines,
+    changed_row,
+    headlines,
+    notices,
+    verdicts,
+)
 from clinometer.types import Findings, Item, ModelInfo, Profile
 
 # what a model offers -> how it is asked
@@ -140,6 +149,7 @@ class Stigma:
             verdicts=concluded,
         )
         changes = changes_of(self.compared, found, models)
+        found = as_concluded(found, changes, changed_row)
         return with_changes(found, changes, change_headlines(changes, rows, models))
 
     # which conditions and templates are asked may differ: what is shared is compared

@@ -46,6 +46,7 @@ from clinometer.probes.stigma.measures import (
     ALL_MASKED,
     ATTITUDE,
     COVERED,
+    DIFFERENCE,
     DISTANCE,
     ENOUGH,
     FEWEST,
@@ -208,10 +209,10 @@ def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnsw
 def change_headlines(changes: Sequence[ChangeVerdict], rows: Rows, models: Sequence[ModelInfo]) -> Iterator[str]:
     """Yield what training changed, from the verdicts, with the levels of both groups where one model has them."""
     for verdict in changes:
-        where = {"base": verdict.before, "model": verdict.after, "template": ALL}
-        level = {row.labels["measure"]: row.labels for row in select(rows["change"], **where)}
+        where = {name: value for name, value in changed_row(verdict).items() if name != "measure"}
+        level = {row.labels["measure"]: row.labels for row in select(rows["change"], **where)} if where else {}
         went = ""
-        if level and verdict.measure == f"{GROUPS} ({ATTITUDE})":
+        if level:
             moves = [
                 f"{level[group]['before']:.3f} to {level[group]['after']:.3f}" for group in (STIGMATIZED, OTHER)
             ]
@@ -219,6 +220,13 @@ def change_headlines(changes: Sequence[ChangeVerdict], rows: Rows, models: Seque
                 f"negative attitude goes from {moves[0]} for stigmatized and from {moves[1]} for other conditions"
             )
         yield change_headline(verdict, models, more=went)
+
+
+def changed_row(verdict: ChangeVerdict) -> dict[str, Label]:
+    """Return the labels of the row of changes that a verdict is about; none of other measures."""
+    if verdict.measure != f"{GROUPS} ({ATTITUDE})":
+        return {}
+    return {"base": verdict.before, "model": verdict.after, "template": ALL, "measure": DIFFERENCE}
 
 
 def _numbers(rows: Rows, verdict: Verdict) -> str:
