@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
+import math
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from clinometer.types import Finding, FindingTable, ModelInfo
+
 ROOT = Path(__file__).parents[1]
+GIVEN = ModelInfo(
+    name="m", kind="causal", family="x", capabilities=("sample",), weights="w", tokenizer="t", dtype="d", code="c"
+)
 
 
 @pytest.fixture
@@ -18,7 +25,7 @@ def script(monkeypatch):
     """Return a function that imports a benchmark."""
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     yield importlib.import_module
-    for name in ("tables", "measured", "every", "full_size", "masked_mitigation"):
+    for name in ("tables", "measured", "every", "full_size", "masked_mitigation", "causal_mitigation"):
         sys.modules.pop(name, None)
 
 
@@ -118,3 +125,60 @@ def test_a_cell_of_other_options_is_not_taken_for_this_one(script, tmp_path, mon
     monkeypatch.setattr("sys.argv", ["masked_mitigation.py", *words])
     with pytest.raises(SystemExit, match="made with other options; give another --runs"):
         comparison.main()
+
+
+def test_causal_mitigations_are_asked_for_with_a_control_and_seeds(script):
+    comparison = script("causal_mitigation")
+    options = comparison.options_of(["--corpus", "a.txt", "--unit", "window"])
+    assert options.attribute == ["occupation", "country", "name"]
+    command = " ".join(comparison.command_of("country", options, Path("runs/x")))
+    assert "--attribute country --corpus a.txt --method embedding sentiment --strength 0 10 --seeds 3" in command
+    assert "--unit window --steps 120 --batch 64" in command
+    assert command.endswith("--set counterfactual.samples=200 counterfactual.similarity_samples=50 "
+                            "counterfactual.draws=500")  # fmt: skip
+    # windows are another training, and have a folder of their own
+    assert comparison.folder_of("country", options) == "mitigation-country-window"
+
+
+def test_the_table_of_causal_mitigations_has_a_row_for_each_kind_of_training(script):
+    def model(name, **tuning):
+        return dataclasses.replace(GIVEN, name=name, weights=name, tuning=tuning)
+
+    seeds = [
+        model(f"m-{method}-seed-{seed}", base="given", method=method, amount=amount, attribute="x", seed=str(seed))
+        for method, amount in (("sentiment", "10"), ("control", "0"), ("embedding", "10"))
+        for seed in (0, 1)
+    ]
+
+    def rows(estimates, **labels):
+        return tuple(
+            Finding(
+                labels={"model": name, **labels}, estimate=value, low=value - 0.01, high=value + 0.01, q=q, n=9
+            )
+            for name, value, q in estimates
+        )
+
+    arm = "m-control (2 trainings)"
+    levels = {"scorer": "builtin:opinion-words", "PPL": 17.44, "S.S. %": 14.83, "S.S.c %": 6.67}
+    gone = {"scorer": "builtin:opinion-words", "measure": "I.F."}
+    tables = {
+        "mitigation": rows([("given", 0.0594, math.nan), (arm, 0.0508, math.nan)], **levels),
+        "costs": rows([(arm, 0.9517, math.nan)], against="before", guard="perplexity", of="whole text"),
+        "reduction": rows([(arm, 38.2, math.nan)], against="before", **gone),
+        "change": rows([(arm, -0.0086, 0.2), ("m-embedding (2 trainings)", -0.0131, 0.01)],
+                       against="control", quantity="excess", **gone),
+    }  # fmt: skip
+    tables = {
+        name: FindingTable(name=name, title="", caption="", rows=of_table) for name, of_table in tables.items()
+    }
+    given = model("given")
+    lines = script("causal_mitigation").table_of(tables, [given, *seeds]).splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == [
+        "| as given", "| control", "| embedding 10", "| sentiment 10",
+    ]  # fmt: skip
+    cells = [line.strip("| ").split(" | ") for line in lines]
+    assert cells[2][:5] == ["as given", "17.4", "14.8", "6.7", "0.059"]
+    assert cells[3][1] == "17.4 (−4.8)"
+    assert cells[3][6] == "38 [38, 38]"
+    assert cells[3][8] == "−8.6 [−18.6, +1.4]"
+    assert cells[4][8] == "−13.1 [−23.1, −3.1]*"
