@@ -53,7 +53,7 @@ def train(
 ) -> None:
     """Train a causal model on a corpus by next-token prediction. The same command resumes.
 
-    On several GPUs: accelerate launch -m clinometer train …
+    On several GPUs: accelerate launch --multi_gpu -m clinometer train …
     """
     # heavy imports below: `clinometer --help` must not wait for them
     from clinometer.cli.tuned import training
