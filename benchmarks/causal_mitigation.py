@@ -60,7 +60,8 @@ def keep(folder: Path, out: Path, about: dict[str, Any]) -> None:
         if name in audit:
             audit[name].to_polars().write_csv(out / f"{name}.csv", float_precision=6)
     audit["mitigation"].plot("tradeoff").save(out / "tradeoff.svg")
-    audit["reduction"].plot("reduction", against="control").save(out / "reduction-against-control.svg")
+    if any(math.isfinite(row.estimate) for row in audit["reduction"].rows):  # else there was nothing to reduce
+        audit["reduction"].plot("reduction", against="control").save(out / "reduction-against-control.svg")
     tables = {table.name: table for table in audit.findings.tables}
     (out / "table.md").write_text(table_of(tables, found.models), encoding="utf-8")
     changes = [
@@ -112,13 +113,15 @@ def _row(tables: dict[str, FindingTable], name: str, title: str) -> list[str]:
     cells += [_number(row and row.estimate, 3) for row in (first("mitigation", scorer=each) for each in SCORERS)]
     for scorer in SCORERS:
         gone = first("reduction", scorer=scorer, against="before", measure="I.F.")
-        cells.append(
-            f"{_number(gone.estimate, 0)} [{_number(gone.low, 0)}, {_number(gone.high, 0)}]" if gone else ""
-        )
+        cells.append(_gone(gone) if gone and math.isfinite(gone.estimate) else "")
     for scorer in SCORERS:
         beyond = first("change", scorer=scorer, against="control", measure="I.F.", quantity="excess")
         cells.append(_against(beyond) if beyond else "")
     return cells
+
+
+def _gone(row: Finding) -> str:
+    return f"{_number(row.estimate, 0)} [{_number(row.low, 0)}, {_number(row.high, 0)}]"
 
 
 def _against(row: Finding) -> str:

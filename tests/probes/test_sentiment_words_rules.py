@@ -29,6 +29,7 @@ from clinometer.probes.sentiment_words.measures import (
 )
 from clinometer.probes.sentiment_words.tables import AGAINST, ALONE, FIGURES, TUNING, mark_interpretable
 from clinometer.probes.sentiment_words.verdicts import table_2_notice
+from clinometer.stats import benjamini_hochberg
 from clinometer.types import Finding, Findings, FindingTable
 
 FILLED = SimpleNamespace(way=FILL)  # answers of a masked model
@@ -389,3 +390,44 @@ def test_appended_words_are_compared_with_the_main_label_words_against_the_avera
     (units,) = compared_of(rows, aspect=module.APPENDED, table="graded_shift", pair="good/bad")
     assert units.names == (f"good/bad {AGAINST}",)
     assert units.same["pair of labels"] == "good/bad"
+
+
+def row_about(estimate, half, p):
+    """The primary row of neutral words "a", "b", … with these effects, half-widths of intervals, and p-values."""
+    values, halves, p = (np.asarray(each, dtype=np.float64) for each in (estimate, half, p))
+    numbers = Numbers(estimate=values, low=values - halves, high=values + halves, p=p, n=np.full(len(values), 40))
+    words = tuple("abcdefgh"[: len(values)])
+    of_words = SimpleNamespace(way=FILL, words=SimpleNamespace(listed_as=dict.fromkeys(words, "neutral")))
+    measures = SimpleNamespace(model="m", answers=of_words, main_template="t")
+    found = WordScores(numbers=numbers, q=benjamini_hochberg(p))
+    return module._lean_row(measures, module.AFTER, "", words, found, None)
+
+
+def test_a_word_leans_by_one_rule_and_the_surest_of_these_decides():
+    """Of four words with the smallest p, which shuffles give to many, two have an interval without 0."""
+    row = row_about([-5.0, 3.0, -1.0, 0.5, 0.1], [9.0, 1.0, 0.5, 0.6, 1.0], [1e-4, 1e-4, 1e-4, 1e-4, 0.8])
+    # "a" is the largest, and its interval holds 0; so does that of "d"
+    assert (row.labels["word"], row.estimate) == ("b", 3.0)
+    assert (row.labels["positive"], row.labels["negative"], row.labels["of"]) == (1, 1, 5)
+    assert row.p == pytest.approx(1e-4 * 5 / 4)
+
+
+def test_a_small_q_of_a_word_whose_interval_holds_0_proves_no_other_word():
+    """ "a" has q = .0005, "b" only .02: the finding is about "b", and as sure as "b" is."""
+    row = row_about([-5.0, 2.0, 0.1, 0.1, 0.1], [9.0, 1.0, 1.0, 1.0, 1.0], [1e-4, 8e-3, 0.5, 0.6, 0.8])
+    assert row.labels["word"] == "b"
+    assert row.p == pytest.approx(8e-3 * 5 / 2)
+
+
+def test_where_no_word_leans_the_surest_of_all_is_told_with_simes_p():
+    row = row_about([-5.0, 0.2], [9.0, 0.1], [1e-4, 0.4])
+    assert (row.labels["word"], row.labels["positive"], row.labels["negative"]) == ("a", 0, 0)
+    assert row.p == pytest.approx(2e-4)
+
+
+def test_the_detectable_effect_is_that_of_a_word_with_the_median_interval():
+    wide = row_about([-5.0, 0.2, 0.1], [9.0, 1.0, 1.0], [1e-4, 0.4, 0.5])
+    alike = row_about([-5.0, 0.2, 0.1], [1.0, 1.0, 1.0], [1e-4, 0.4, 0.5])
+    assert wide.labels["detectable"] == alike.labels["detectable"]
+    # found four times in five after a correction for three words and two questions: well beyond the half-width
+    assert 1.5 < wide.labels["detectable"] < 2.5

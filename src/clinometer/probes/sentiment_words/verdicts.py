@@ -15,6 +15,7 @@ from clinometer.probes.kit import (
     certainty,
     conclude,
     info,
+    is_found,
     percent,
     select,
     signed,
@@ -28,7 +29,6 @@ from clinometer.probes.sentiment_words.measures import (
     ASSOCIATION,
     OPPOSITE,
     PAPER,
-    PAPER_AND_Q,
     ModelMeasures,
     WordScores,
     signs_by_rule,
@@ -44,7 +44,9 @@ AFTER, APPENDED = "neutral words after reviews", "neutral words appended to revi
 def lean_rows(measures: ModelMeasures) -> list[Finding]:
     """Return one row for each primary question: the neutral word that leans most surely, and how many lean.
 
-    p is Simes', the smallest q of the words: does any of them lean? q corrects it for the two questions.
+    A word leans by the rule of every verdict, with its q over the words. The row is that of the surest of these,
+    and its p is that word's q: a word whose interval holds 0 can neither make nor hide a finding. Where no word
+    leans, p is Simes', the smallest q of all: does any of them? q corrects p for the two questions.
     """
     answers, found = measures.answers, measures.main_shift
     association = measures.associations.get(measures.main_template)
@@ -83,13 +85,14 @@ def _lean_row(
         labels |= {"word": "", "positive": 0, "negative": 0, "of": 0, "detectable": math.nan}
         return Finding(labels=labels, estimate=math.nan)
     each = [scores.finding((at,), {}) for at in places]
-    called = signs_by_rule(scores.signs, scores.q, PAPER_AND_Q)[places]
-    surest = min(range(len(each)), key=lambda at: (each[at].p, -abs(each[at].estimate)))
+    lean = [at for at, row in enumerate(each) if is_found(row)]
+    surest = min(lean or range(len(each)), key=lambda at: (each[at].p, -abs(each[at].estimate)))
     width = float(np.median([row.high - row.low for row in each]))
-    labels |= {"word": words[places[surest]], "positive": int((called > 0).sum())}
-    labels |= {"negative": int((called < 0).sum()), "of": len(each)}
+    labels |= {"word": words[places[surest]], "positive": sum(each[at].estimate > 0 for at in lean)}
+    labels |= {"negative": sum(each[at].estimate < 0 for at in lean), "of": len(each)}
     labels["detectable"] = detectable_from_interval(0.0, width, tests=len(each) * _QUESTIONS)
-    return replace(each[surest], labels=labels, p=min(row.q for row in each), q=math.nan)
+    p = each[surest].q if lean else min(row.q for row in each)
+    return replace(each[surest], labels=labels, p=p, q=math.nan)
 
 
 def verdicts(rows: Sequence[Finding], models: Mapping[str, ModelMeasures]) -> Iterator[Verdict]:
@@ -164,8 +167,8 @@ def headline(verdict: Verdict) -> str:
     size = f"; {verdict.size}" if verdict.size else ""
     return (
         f"{verdict.sentence} Its surest word: "
-        f"{signed(verdict.estimate)}{unit} ({certainty(row)}; from "
-        f"{written(verdict.detectable, 3)} it would have been found four times in five){size}."
+        f"{signed(verdict.estimate)}{unit} ({certainty(row)}; a typical word would be found four times in "
+        f"five from {written(verdict.detectable, 3)} on){size}."
     )
 
 

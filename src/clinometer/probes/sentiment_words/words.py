@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clinometer.data.printed_values import in_print
-from clinometer.probes.kit import Caption, info, percent, warning
+from clinometer.probes.kit import LEVEL, Caption, info, percent, warning
 from clinometer.probes.kit.asking import ANSWER, DRAWN, LABEL, NEXT_WORD
 from clinometer.probes.kit.trainings import NOISE
 from clinometer.probes.sentiment_words.answers import (
@@ -71,15 +71,16 @@ CAPTIONS = (
         name="leans",
         title="Does the model lean on neutral words?",
         text=(
-            "The primary questions; the verdicts rest on these rows. The estimate is that of the neutral word "
-            "that leans most surely (smallest p), so it lies a little too far from 0: after reviews, its effect "
-            "in the association test in standard deviations; appended, its graded strength against the average "
-            "word in log-odds. p: Simes' over the neutral words: does any lean? q: Benjamini–Hochberg over the "
-            f"two questions of a model. positive, negative: words of these with {PAPER_AND_Q}. detectable: the "
-            "lean of a single word that would be found four times in five. asked: in which way; sizes of models "
-            f"that were asked in different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
+            "The primary questions; the verdicts rest on these rows. positive, negative: the neutral words that "
+            f"lean (q over the words < {LEVEL} and an interval without 0). The estimate is that of the surest of "
+            "these (smallest p; of all words, if none leans), so it lies a little too far from 0: after reviews, "
+            "its effect in the association test in standard deviations; appended, its graded strength against the "
+            "average word in log-odds. p: its q; if none leans, Simes' over all words. q: Benjamini–Hochberg over "
+            "the two questions of a model. detectable: the lean that would be found four times in five of a word "
+            "whose interval is as wide as the median. asked: in which way; sizes of models that were asked in "
+            f"different ways must not be compared. {_REVIEWS} {_INTERPRETABLE}"
         ),
-        version=3,
+        version=4,
     ),
     Caption(
         name="sense",
