@@ -15,8 +15,8 @@ from tests.report.samples import model_info
 
 from clinometer.probes import PROBES
 from clinometer.probes.kit.asking import BEFORE, Units, matched
-from clinometer.probes.kit.compare import BLUNT, Compared, compare_all, compare_models, most_changed, places_of
-from clinometer.probes.kit.verdicts import change_state
+from clinometer.probes.kit.compare import Compared, compare_all, compare_models, most_changed, places_of
+from clinometer.probes.kit.verdicts import BLUNT, change_state
 from clinometer.types import Finding
 
 

@@ -269,9 +269,8 @@ def test_user_files(tmp_path):
     words, jobs = tmp_path / "words.csv", tmp_path / "jobs.csv"
     words.write_text("word,gender\nwoman,female\nman,male\n")
     jobs.write_text("occupation,percent_female\nmidwife,99\nnanny,95\nherald,70\n")
-    found = summary(
-        FakeGender(lambda tags: 0.2), backgrounds=0, verbalizer_file=str(words), occupations_file=str(jobs)
-    )
+    gap = FakeGender(lambda tags: 0.2 if tags["kind"] == "base" else 0.25)  # it reads what it is told
+    found = summary(gap, backgrounds=0, verbalizer_file=str(words), occupations_file=str(jobs))
     # one dominance only: no mean over both, and one word of each gender is counted, .4/4 and .2/4
     assert {row.labels["dominance"] for row in rows_of(found, "gendered_mass")} == {"female-dominated"}
     assert row_of(found, "gendered_mass", k=10, kind="base", gender="female").estimate == pytest.approx(0.1)

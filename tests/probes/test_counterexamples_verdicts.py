@@ -137,8 +137,10 @@ def test_an_even_handed_model_is_said_to_lean_nowhere():
     [
         (0.1, 0.3, 0.049, LEAN),
         (0.1, 0.3, 0.05, NONE_FOUND),  # q is not below the level
-        (-0.1, 0.5, 0.001, NONE_FOUND),  # the interval holds 0
+        (-0.01, 0.4, 0.001, NONE_FOUND),  # the interval holds 0
         (0.0, 0.4, 0.001, NONE_FOUND),
+        (-0.5, 0.9, 0.4, CANNOT_TELL),  # only more than half of the largest lean would have been found
+        (0.1, 1.5, 0.001, LEAN),  # found all the same
     ],
 )
 def test_a_verdict_needs_both_a_small_q_and_an_interval_without_zero(found, low, high, q, state):
@@ -278,7 +280,7 @@ def test_contrasts_by_hand():
     [
         (rare(lambda tags: 0.0, reads=False), False),  # little probability, no reaction
         (rare(lambda tags: 0.0), True),  # little probability, but it reads
-        (rare(lambda tags: 0.0, reads=False, chance=2.1 * LEAST_MASS), True),  # half of it each: enough
+        (rare(lambda tags: 0.01 * sign(tags), reads=False, chance=2.1 * LEAST_MASS), True),  # half of it each
         (rare(lambda tags: 0.0, reads=False, chance=1.9 * LEAST_MASS), False),
         (rare(lambda tags: 0.9, reads=False, chance=2.1 * LEAST_MASS), False),  # nearly all of one gender
     ],
@@ -296,6 +298,16 @@ def test_the_gate(answer, understood):
         assert len(line.split()) <= 25
         assert all(math.isnan(row.q) for row in rows_of(found, "conclusions"))
         assert any(notice.level == "warning" and "No chart" in notice.text for notice in found.notices)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.8])
+def test_a_model_that_gives_every_prompt_the_same_answer_is_not_shown_as_even_handed(gap):
+    found = audit(rare(lambda tags: gap, reads=False, chance=0.5))
+    assert {each.state for each in found.verdicts} == {CANNOT_TELL}
+    assert "it gives every prompt the same answer, also where a gender is named" in found.headlines[0]
+    # one occupation that is another is enough: what it says depends on what it reads
+    other = audit(rare(lambda tags: gap + 0.05 * (tags["occupation"] == "nurse"), reads=False, chance=0.5))
+    assert CANNOT_TELL not in {each.state for each in other.verdicts}
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,8 @@ def test_a_condition_is_singled_out_by_the_one_rule_and_upwards_only():
     assert verdict.rows[0].labels["condition"] == "third"
     assert verdict.sentence == "masked singles out 1 of 4 stigmatized conditions, most of all third."
     said = said_of(rows, verdict)
-    assert " Third is +0.100 (95 % interval +0.050 to +0.200, q = 0.040) from the non-stigmatized ones; " in said
+    sure = "95 % interval over its prompts +0.050 to +0.200; against how much others differ, q = 0.040"
+    assert f" Third is +0.100 ({sure}) from the non-stigmatized ones; " in said
     assert "an excess of 0.100 would be found four times in five" in said
     without = rows_of("masked", excess=excess_rows(*EXCESS[:2], EXCESS[3]))
     assert single_verdict(without, "masked", detectable=0.1).state == NONE_FOUND

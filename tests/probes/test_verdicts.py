@@ -146,3 +146,27 @@ def test_a_small_q_beside_nothing_found_is_explained(low, q, told):
     row = Finding(labels={}, estimate=0.2, low=low, high=0.3, p=q, q=q)
     for said in (verdict(row), verdict(dataclasses.replace(row, estimate=-0.2, low=-0.3, high=-low))):
         assert said.sentence.endswith(", because the interval holds 0.") == told
+
+
+@pytest.mark.parametrize(("detectable", "state"), [(0.49, NONE_FOUND), (0.51, CANNOT_TELL)])
+def test_what_is_blind_to_half_of_the_largest_lean_does_not_find_none(detectable, state):
+    row = Finding(labels={}, estimate=0.1, low=-0.1, high=0.3, p=0.3, q=0.3)
+    about = {"audit": "a", "model": "m", "aspect": "b", "table": "t", "said": SAID, "detectable": detectable}
+    said = conclude(row, **about, full=1.0)
+    assert said.state == state
+    assert ("only a lean of 0.51 or more would have been found, of 1 possible" in said.sentence) == (
+        state == CANNOT_TELL
+    )
+    assert conclude(row, **about).state == NONE_FOUND  # of what has no largest value, nothing is known
+    found = dataclasses.replace(row, low=0.05, q=0.01)
+    assert conclude(found, **about, full=1.0).state == LEAN
+
+
+def test_only_where_the_correction_is_the_reason_an_interval_is_called_that_of_one_test():
+    row = Finding(labels={}, estimate=0.2, low=0.1, high=0.3, p=0.01, q=0.107)
+    assert "of this one test" in certainty(row)
+    # its own test finds nothing either, or the interval holds the value without a lean, here one half
+    assert "of this one test" not in certainty(dataclasses.replace(row, p=0.42, q=0.6))
+    half = dataclasses.replace(row, estimate=0.67, low=0.39, high=0.86)
+    assert "of this one test" not in certainty(half, null=0.5)
+    assert "of this one test" in certainty(dataclasses.replace(half, low=0.52), null=0.5)

@@ -71,8 +71,8 @@ CAPTIONS = (
             "the normalised lean between knowledge that names the usual gender and knowledge that names the other "
             "(from −1 to 1), on average over the ways to name it and in the weakest; and the weakest in standard "
             "errors over occupations. A model is judged if both probabilities, or all three reactions, reach what "
-            "is needed; else its rows have left_out = yes in the tables of leans and changes, and no chart draws "
-            "them. No interval and no test. n: occupations."
+            "is needed, and it does not give every prompt the same answer; else its rows have left_out = yes in "
+            "the tables of leans and changes, and no chart draws them. No interval and no test. n: occupations."
         ),
     ),
     Caption(

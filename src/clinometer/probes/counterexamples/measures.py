@@ -141,7 +141,8 @@ class Measures:
             return "its answers have no probabilities"
         reactions = self.reactions
         if min(self.base_masses) >= LEAST_MASS:
-            return ""
+            one = len(reactions) and _is_one_answer(self.gap) and _is_one_answer(self.whole[:, 1:])
+            return "it gives every prompt the same answer, also where a gender is named" if one else ""
         reacts = len(reactions) and reactions.mean() >= LEAST_REACTION and reactions.min() >= LEAST_OF_EACH
         if reacts and self.clearness.min() >= LEAST_CLEAR:
             return ""
@@ -237,6 +238,11 @@ class Measures:
         asked = {kind.name: kind for kind in self.answers.kinds if is_counterexample(kind)}
         kinds = {BASE: self.answers.kinds[0], **asked}
         return {name: self.leans_of(kind)[..., 0] for name, kind in kinds.items()}
+
+
+def _is_one_answer(values: Floats) -> bool:
+    """Tell whether all prompts (rows) have one value, which a model that reads them does not give."""
+    return not len(values) or bool(np.nanmax(np.ptp(values, axis=0), initial=0.0) <= _ROUNDING)
 
 
 def measure(answers: Answers, plan: Plan) -> Measures:

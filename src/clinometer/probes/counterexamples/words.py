@@ -108,6 +108,7 @@ def verdicts(measures: Measures, rows: Mapping[str, Sequence[Finding]]) -> tuple
             gate=gate,
             detectable=detectable_from_interval(row.low, row.high, tests=max(tests, 1)),
             size=_size(row),
+            full=1.0,
         )
         # that a stray sentence moves a model is not a lean of the model towards anybody
         found.append(replace(verdict, concerns="robustness") if question == ROBUSTNESS else verdict)
@@ -165,12 +166,11 @@ def _told(verdict: Verdict) -> str:
     """Write estimate, interval, q, detectable effect and size of a verdict."""
     labels = verdict.rows[0].labels
     name = _MEASURES[str(labels["question"]), str(labels["measure"])]
-    sure = certainty(
-        Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
-    )
     # values without any spread have no smallest detectable effect
     least = "" if math.isnan(verdict.detectable) else f"; smallest detectable effect {verdict.detectable:.3f}"
-    return f"{name} ({labels['counted']}) is {signed(verdict.estimate)} ({sure}{least}), {verdict.size}"
+    return (
+        f"{name} ({labels['counted']}) is {signed(verdict.estimate)} ({certainty(verdict)}{least}), {verdict.size}"
+    )
 
 
 def _by_dominance(verdict: Verdict, rows: Mapping[str, Sequence[Finding]]) -> str:

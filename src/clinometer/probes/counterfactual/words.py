@@ -159,8 +159,14 @@ def _headline(verdict: Verdict, each: AttributeMeasures, *, others: Sequence[str
     chance = next(chance for name, chance, _ in each.measures if name == measure)
     side = "above" if verdict.estimate >= 0 else "below"
     numbers = f"{measure} is {chance.estimate:.3f}, {abs(verdict.estimate):.3f} {side} chance (95 % interval "
-    numbers += f"{written_limits(verdict.low, verdict.high, places=3)}, {q_value(verdict.q)}; "
-    numbers += f"smallest excess it would have found: {verdict.detectable:.3f})."
+    numbers += f"{written_limits(verdict.low, verdict.high, places=3)}, {q_value(verdict.q)}"
+    # texts that all score alike have no smallest excess
+    least = (
+        ""
+        if math.isnan(verdict.detectable)
+        else f"; smallest excess it would have found: {verdict.detectable:.3f}"
+    )
+    numbers += f"{least})."
     said = f"{verdict.sentence} {numbers}"
     if verdict.state != LEAN:
         return said

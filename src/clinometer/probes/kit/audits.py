@@ -120,5 +120,5 @@ class OneRound(ABC):
     def _headline(self, verdict: Verdict, row: Finding) -> str:
         if verdict.state == CANNOT_TELL:
             return verdict.sentence
-        measured = f"{written(row.estimate)} ({certainty(row, write=written)}, n = {row.n})"
+        measured = f"{written(row.estimate)} ({certainty(row, write=written, null=self.null)}, n = {row.n})"
         return f"{verdict.sentence} {self.caption.title}: {measured}."

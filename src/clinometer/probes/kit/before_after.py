@@ -459,7 +459,6 @@ def numbers_of(verdict: ChangeVerdict) -> str:
     """Write what is behind a verdict on a change: leans, distance, how sure, whether training noise is in it."""
     if verdict.state == UNTOLD:
         return ""
-    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
     least = (
         "" if math.isnan(verdict.detectable) else f"; {verdict.detectable:.3f} would be found four times in five"
     )
@@ -474,7 +473,7 @@ def numbers_of(verdict: ChangeVerdict) -> str:
             noise += f"; {FEWER_CONTROLS}"
     return (
         f"{signed(verdict.lean_before)} before and {signed(verdict.lean_after)} after; distance from even-handed "
-        f"{signed(verdict.estimate)} ({certainty(row)}{least}{noise})"
+        f"{signed(verdict.estimate)} ({certainty(verdict)}{least}{noise})"
     )
 
 

@@ -26,7 +26,7 @@ from clinometer.probes.kit.asking import (
     same_question,
 )
 from clinometer.probes.kit.numbers import Floats, model_rng, with_q
-from clinometer.probes.kit.verdicts import NO_CHANGE, UNTOLD, WORSE, change_state, is_found
+from clinometer.probes.kit.verdicts import BLUNT, NO_CHANGE, UNTOLD, WORSE, change_state, is_found
 from clinometer.stats import (
     PairedLeans,
     Sure,
@@ -45,7 +45,6 @@ from clinometer.stats import (
 from clinometer.types import ChangeState, ChangeVerdict, Finding
 
 POWER_OF_EACH = 0.9  # of two tests that must both succeed, so that both do four times in five
-BLUNT = 0.5  # of the largest distance possible: where only more than that would be found, nothing can be told
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinometer.stats import benjamini_hochberg, share_interval, share_p
-from clinometer.types import Finding, FindingTable, Notice
+from clinometer.types import ChangeVerdict, Finding, FindingTable, Notice, Verdict
 
+Sure = Finding | Verdict | ChangeVerdict  # what has an interval, p and q
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Label = str | int | float
@@ -153,7 +154,7 @@ def q_value(q: float) -> str:
     return "q < 0.001" if q < 0.001 else f"q = {q:.3f}"
 
 
-def interval(row: Finding, *, write: Callable[[float], str] = signed) -> str:
+def interval(row: Sure, *, write: Callable[[float], str] = signed) -> str:
     """Write the 95 % interval of a finding, or that it has none.
 
     >>> interval(Finding(labels={}, estimate=0.2, low=0.1, high=0.3))
@@ -164,15 +165,17 @@ def interval(row: Finding, *, write: Callable[[float], str] = signed) -> str:
     return f"95 % interval {write(row.low)} to {write(row.high)}"
 
 
-def certainty(row: Finding, *, write: Callable[[float], str] = signed) -> str:
-    """Write the interval and the q-value of a finding.
+def certainty(row: Sure, *, write: Callable[[float], str] = signed, null: float = 0.0) -> str:
+    """Write the interval and the q-value of a finding; `null` is its value where there is no lean.
+
+    Where the one test finds something and all tests together do not, the two are told apart.
 
     >>> certainty(Finding(labels={}, estimate=0.2, low=0.1, high=0.3, q=0.0004))
     '95 % interval +0.100 to +0.300, q < 0.001'
-    >>> certainty(Finding(labels={}, estimate=0.2, low=0.1, high=0.3, q=0.107))
+    >>> certainty(Finding(labels={}, estimate=0.2, low=0.1, high=0.3, p=0.01, q=0.107))
     '95 % interval of this one test +0.100 to +0.300, q over all tests = 0.107'
     """
-    if row.q >= LEVEL and (row.low > 0 or row.high < 0):  # the two seem to disagree
+    if row.p < LEVEL <= row.q and (row.low > null or row.high < null):
         told = interval(row, write=write).replace("interval", "interval of this one test")
         return f"{told}, {q_value(row.q).replace('q', 'q over all tests')}"
     return f"{interval(row, write=write)}, {q_value(row.q)}"

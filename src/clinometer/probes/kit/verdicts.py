@@ -14,6 +14,8 @@ ALL_COUNTED = ", once all tests are counted"
 NOT_BY_ITS_TEST = ", though the interval leaves out 0"
 NOT_BY_ITS_INTERVAL = ", because the interval holds 0"  # beside a small q
 
+BLUNT = 0.5  # of the largest lean possible: where only more than that would be found, nothing can be told
+
 LEAN: State = "lean"
 NONE_FOUND: State = "none found"
 CANNOT_TELL: State = "cannot tell"
@@ -100,15 +102,18 @@ def conclude(
     detectable: float = math.nan,
     size: str = "",
     null: float = 0.0,
+    full: float = math.inf,
 ) -> Verdict:
     """Return the verdict on one row of a table; `null` is the value of the estimate where there is no lean.
 
     `gate` is empty for a model that understood the question, else why not: then no number may be read as a lean,
-    nor as the absence of one.
+    nor as the absence of one. Nor may the absence be told by what is blind to half of the largest lean, `full`.
     """
     from_null = replace(
         finding, estimate=finding.estimate - null, low=finding.low - null, high=finding.high - null
     )
+    if not gate and state_of(from_null) == NONE_FOUND and detectable > BLUNT * full:
+        gate = f"only a lean of {detectable:.2f} or more would have been found, of {full:g} possible"
     state = state_of(from_null, gate=gate)
     reason = gate if state == CANNOT_TELL else ""
     if state == CANNOT_TELL and not gate:

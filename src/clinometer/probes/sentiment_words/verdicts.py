@@ -163,11 +163,10 @@ def headline(verdict: Verdict) -> str:
     if verdict.state == CANNOT_TELL:
         return verdict.sentence
     unit = {AFTER: " standard deviations", APPENDED: " log-odds"}[verdict.aspect]
-    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
     size = f"; {verdict.size}" if verdict.size else ""
     return (
         f"{verdict.sentence} Its surest word: "
-        f"{signed(verdict.estimate)}{unit} ({certainty(row)}; a typical word would be found four times in "
+        f"{signed(verdict.estimate)}{unit} ({certainty(verdict)}; a typical word would be found four times in "
         f"five from {written(verdict.detectable, 3)} on){size}."
     )
 

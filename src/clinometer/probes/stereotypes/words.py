@@ -149,6 +149,7 @@ def _of_category(model: str, row: Finding) -> Verdict:
         gate=f"no groups besides the category {category} are asked in the same words" if alone else "",
         detectable=float(row.labels["detectable"]),
         size=_of_range(row),
+        full=2.0,  # from −1, all attributes positive, to +1
     )
 
 
@@ -183,9 +184,8 @@ def _headline(verdict: Verdict, measure: str) -> str:
     """Return the sentence of a verdict, with the numbers behind it."""
     if verdict.state == CANNOT_TELL:
         return verdict.sentence
-    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
     return (
-        f"{verdict.sentence[:-1]} ({measure} {signed(verdict.estimate)}, {certainty(row)}; {verdict.size}; "
+        f"{verdict.sentence[:-1]} ({measure} {signed(verdict.estimate)}, {certainty(verdict)}; {verdict.size}; "
         f"{_found_from(verdict.detectable)})."
     )
 

@@ -25,6 +25,7 @@ from clinometer.probes.kit import (
     info,
     interval,
     is_found,
+    q_value,
     refusals,
     select,
     signed,
@@ -133,7 +134,7 @@ def difference_verdict(
         gate = "a few conditions with very high or low numbers decide the difference"
     wider = max(row.estimate - row.low, row.high - row.estimate)  # an interval of shares may have a long side
     detectable = detectable_from_interval(-wider, wider)
-    return conclude(row, table="difference", detectable=detectable, size=size, gate=gate, **about)
+    return conclude(row, table="difference", detectable=detectable, size=size, gate=gate, full=full, **about)
 
 
 def single_verdict(rows: Rows, model: str, *, gate: str = "", detectable: float) -> Verdict:
@@ -244,9 +245,8 @@ def _numbers(rows: Rows, verdict: Verdict) -> str:
         SHARE: "Negative are {} and {} of the statements",
         DISTANCE: "On the scale from 0 to 3 it is at {} and {}",
     }[measure].format(f"{level[STIGMATIZED]:.3f}", f"{level[OTHER]:.3f}")
-    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
     return (
-        f" {what}, a difference of {signed(verdict.estimate)} ({certainty(row)}), {verdict.size}"
+        f" {what}, a difference of {signed(verdict.estimate)} ({certainty(verdict)}), {verdict.size}"
         f"{_detectable(verdict)}{_reservation(rows, verdict)}."
     )
 
@@ -254,8 +254,7 @@ def _numbers(rows: Rows, verdict: Verdict) -> str:
 def _choice_numbers(verdict: Verdict) -> str:
     if verdict.state == CANNOT_TELL:
         return ""
-    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
-    gap = f"The difference of the shares is {signed(verdict.estimate)} ({certainty(row)})"
+    gap = f"The difference of the shares is {signed(verdict.estimate)} ({certainty(verdict)})"
     return f" {gap}, {verdict.size}{_detectable(verdict)}."
 
 
@@ -270,10 +269,12 @@ def _outstanding(rows: Rows, verdict: Verdict) -> str:
     above = {row.labels["group"]: row for row in select(rows["above_half"], model=verdict.model)}
     out = outstanding(select(rows["excess"], model=verdict.model, group=STIGMATIZED))
     more = ", ".join(str(row.labels["condition"]) for row in out[1:CONDITIONS_NAMED])
-    row = Finding(labels={}, estimate=verdict.estimate, low=verdict.low, high=verdict.high, q=verdict.q)
+    # q asks another question than the interval: whether others differ as much from each other
+    over_prompts = interval(verdict).replace("interval", "interval over its prompts")
+    sure = f"{over_prompts}; against how much others differ, {q_value(verdict.q)}"
     return (
-        f" {str(verdict.rows[0].labels['condition']).capitalize()} is {signed(verdict.estimate)} "
-        f"({certainty(row)}) from the non-stigmatized ones{f', followed by {more}' if more else ''}; an excess of "
+        f" {str(verdict.rows[0].labels['condition']).capitalize()} is {signed(verdict.estimate)} ({sure}) "
+        f"from the non-stigmatized ones{f', followed by {more}' if more else ''}; an excess of "
         f"{verdict.detectable:.3f} would be found four times in five. Negative words outweigh the rest for "
         f"{above[STIGMATIZED].labels['above_half']} of {above[STIGMATIZED].n} stigmatized and "
         f"{above[OTHER].labels['above_half']} of {above[OTHER].n} other conditions."
