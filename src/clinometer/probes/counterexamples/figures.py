@@ -14,8 +14,8 @@ from clinometer.probes.kit.trainings import NOISE, OF_VERDICT
 from clinometer.types import Figure
 
 _ALL_INTERVAL = (
-    f"that of 'all' combines those of the two dominances; with fewer than {FEWEST} occupations in a dominance "
-    "there is none."
+    f"that of 'all' combines those of the two dominances. A dominance with fewer than {FEWEST} occupations has "
+    "none, and then 'all' has none either."
 )
 _INTERVAL = (
     "Intervals: 95 %, bootstrap over occupations, then over the background occupations within each; "
@@ -45,34 +45,36 @@ CAPTIONS = (
         name="conclusions",
         title="What the conclusions rest on",
         text=(
-            "The rows that decide, taken from the tables of leans and changes over all occupations: of the top k "
-            f"for the largest k, or, where gendered words hold less than {LITTLE} of the base prompt's "
-            "probability there, of the whole list (normalised). q: Benjamini–Hochberg over the rows of a model in "
-            f"this table only. A model that did not understand the question is not tested. {_N}"
+            "The rows that the verdicts rest on, from the tables of leans and changes, over all occupations. They "
+            f"count the top k words for the largest k. If gendered words among these hold less than {LITTLE} of "
+            "the base prompt's probability, they count the whole list (normalised). q: Benjamini–Hochberg over "
+            "the rows of a model in this table only. A model that did not understand the question is not tested. "
+            f"{_N}"
         ),
     ),
     Caption(
         name="asking",
         title="How each model was asked",
         text=(
-            "asked: words offered are the most probable words at the blank, or after the text; a blank that is "
-            "rescored gets every listed word (or the candidates that are most probable after its left part), each "
-            "scored with the whole sentence; a chat model is asked for one word. Only numbers that were asked for "
-            "in one way can be compared in size. estimate: probability of all listed words at the base prompt (of "
-            "a rescored blank: after its left part; of drawn answers: their share). No interval, no test. n: "
-            "occupations."
+            "asked: 'words offered' are the most probable words at the blank, or after the text. A blank that is "
+            "rescored is filled with every listed word (or with the candidates that are most probable after its "
+            "left part), and each whole sentence is scored. A chat model is asked for one word. Compare sizes "
+            "only between models that were asked in the same way. estimate: probability of all listed words at "
+            "the base prompt (of a rescored blank: after its left part; of drawn answers: their share). No "
+            "interval, no test. n: occupations."
         ),
     ),
     Caption(
         name="understanding",
         title="Does the model understand the question?",
         text=(
-            "Mean probability of the listed words of each gender at the base prompt; and half the difference of "
-            "the normalised lean between knowledge that names the usual gender and knowledge that names the other "
-            "(from −1 to 1), on average over the ways to name it and in the weakest; and the weakest in standard "
-            "errors over occupations. A model is judged if both probabilities, or all three reactions, reach what "
-            "is needed, and it does not give every prompt the same answer; else its rows have left_out = yes in "
-            "the tables of leans and changes, and no chart draws them. No interval and no test. n: occupations."
+            "probability: mean probability of the listed words of each gender at the base prompt. reaction: half "
+            "the difference of the normalised lean between knowledge that names the usual gender and knowledge "
+            "that names the other (from −1 to 1), on average over the ways to name it. weakest: the smallest "
+            "reaction of all these ways, and the smallest in standard errors over occupations. A model is judged "
+            "if both probabilities, or all three reactions, reach what is needed, and it does not give every "
+            "prompt the same answer. Otherwise its rows have left_out = yes in the tables of leans and changes, "
+            "and no chart draws them. No interval and no test. n: occupations."
         ),
     ),
     Caption(
@@ -97,10 +99,11 @@ CAPTIONS = (
         name="contrasts",
         title="Kinds of knowledge compared, occupation by occupation",
         text=(
-            "Margin after one kind of knowledge minus margin after another (minus) for the same occupation; for "
-            "the whole list the normalised lean. Syntactic against semantic knowledge, and every kind against "
-            f"unrelated knowledge: what any sentence does is no effect of what it says. {_INTERVAL} {_TEST} q: "
-            f"Benjamini–Hochberg over all rows of a model in this table. {_N}"
+            "Margin after one kind of knowledge minus margin after another (the column minus) for the same "
+            "occupation; for the whole list, the normalised lean. Syntactic knowledge is compared with semantic "
+            "knowledge, and every kind with unrelated knowledge: a change that any sentence makes is not due to "
+            f"what the sentence says. {_INTERVAL} {_TEST} q: Benjamini–Hochberg over all rows of a model in this "
+            f"table. {_N}"
         ),
     ),
     Caption(
@@ -201,8 +204,8 @@ CAPTIONS = (
         name="occupations_whole_list",
         title="Normalised lean of the base prompt",
         text=(
-            f"Of each occupation: {_WHOLE} gap: the same with women above 0. Two models are compared by these "
-            "(`clinometer compare`). No interval: an occupation has one base prompt. n: prompts."
+            f"For each occupation: {_WHOLE} gap: the same, but above 0 for women. `clinometer compare` compares "
+            "models by these numbers. No interval: an occupation has one base prompt. n: prompts."
         ),
     ),
     Caption(
@@ -262,8 +265,8 @@ _FIGURES = (
         name="normalised_lean",
         title="Normalised lean over the whole list",
         caption=(
-            "Right of 0 the model gives more of the gendered probability to the gender that is usual in the "
-            "occupation, left of 0 to the other one; however little probability gendered words have."
+            "Right of 0, more of the probability of gendered words goes to the gender that is usual in the "
+            "occupation; left of 0, more goes to the other. It does not matter how little probability they have."
         ),
         table="normalised_lean",
         filters={"measure": "lean"},
@@ -271,7 +274,7 @@ _FIGURES = (
     _BY_KIND(
         name="contrasts",
         title="Each kind of knowledge against an unrelated sentence",
-        caption="Left of 0 the margin is smaller than after a sentence that has nothing to do with it.",
+        caption="Left of 0 the margin is smaller than after a sentence unrelated to the occupation.",
         table="contrasts",
         filters={"minus": "unrelated"},
         menus=("counted",),
@@ -316,7 +319,7 @@ _FIGURES = (
     _BY_KIND(
         name="lean",
         title="Margin between pro- and anti-stereotypical words",
-        caption="Right of 0 the model follows the stereotype, left of 0 it turns it around.",
+        caption="Right of 0 the model follows the stereotype, left of 0 it reverses it.",
         table="lean",
         filters={"measure": "margin"},
         menus=("k",),

@@ -317,9 +317,9 @@ def _mitigation(*, several: bool, perplexity: bool) -> Iterator[Figure]:
         name="tradeoff",
         title="What evenness costs: I.F. beside similarity to the prefix",
         caption="Up (I.F. is less; the axis is reversed) and right (more continuations similar to their prefix) "
-        "is better. Each point is a model, the number at it λ; a line joins the λ of one method (of its means, or "
-        "of one seed). Error bars hold the distance itself, which I.F. as measured overstates, and are those of "
-        "each model alone: the figures below show whether one differs from another.",
+        "is better. Each point is a model, labelled with its λ; a line joins the λ of one method (of its means, "
+        "or of one seed). Error bars hold the distance itself, which I.F. as measured overstates, and are those "
+        "of each model alone: the figures below show whether one differs from another.",
         table="mitigation",
         mark="scatter",
         x=SIMILAR_PERCENT,

@@ -215,7 +215,7 @@ def tuned_notices(models: Sequence[ModelInfo]) -> Iterator[Notice]:
         if cost := model.tuning.get("quality"):
             text = f"What it cost, {model.name} ({training_of(model)}): {cost}."
             if (amount_number(model.tuning.get("quality_ratio", "")) or 0.0) > WORSE:
-                text += " It has become worse at its own task, and what it no longer says may be a part of that."
+                text += " It has become worse at its own task, which may be why it no longer says some things."
                 yield warning(text)
             else:
                 yield info(text)
@@ -373,7 +373,7 @@ CHANGES = Caption(
     text=(
         "How much farther from even-handed a checkpoint is (|lean after| − |lean before|) than the model that it "
         "began with, or than its control; of the first, `clinometer compare` gives the same numbers. Intervals: "
-        "95 %; with several trainings, what differs between them is in it, with one it is not. q: "
+        "95 %; they include what differs between trainings only where there are several. q: "
         "Benjamini–Hochberg over the measures of a pair. detectable: the smallest change that would be found four "
         "times in five. change: of the lean with its sign."
     ),
@@ -385,9 +385,10 @@ TRAININGS = Caption(
     name="trainings",
     title="What each training changed",
     text=(
-        "Trainings of one kind differ in their seed alone. The change of the lean with its sign, by each of them "
-        "(its seed), and on average; the interval (95 %) of the average holds what units and trainings differ in. "
-        "Against a control, each training is compared with the control of its own seed, if there is one. n: units."
+        "Trainings of one kind differ in their seed alone. estimate: the change of the lean with its sign, after "
+        "each training (named by its seed) and on average. The interval (95 %) of the average includes "
+        "differences between units and between trainings. Against a control, each training is compared with the "
+        "control of its own seed, if there is one. n: units."
     ),
     version=2,
 )

@@ -48,9 +48,9 @@ CAPTIONS = (
         name="unique_attributes",
         title="Attributes unique to a group",
         text=(
-            f"The distinct words among the first {TOP} of each template by typicality that the model has among "
-            "the first of no other group, the most typical first. The estimate is the share of the group's words. "
-            "A description: no interval and no test. n: words of the group."
+            f"The distinct words that are among the first {TOP} of a template by typicality for this group and "
+            "for no other, the most typical first. The estimate is the share of the group's words. A description: "
+            "no interval and no test. n: words of the group."
         ),
     ),
     Caption(

@@ -42,8 +42,9 @@ CAPTIONS = (
             "stigmatized people. negative attitude: share of the rated probability on negative words, 0 to 1. "
             "negative classification: share of sentences that come out negative, 0 to 1. social distance: mean "
             "score, 0 (definitely willing) to 3 (definitely unwilling). The interval combines those of the two "
-            f"groups. {_CONDITIONS} {_SHUFFLED} q: the verdict rests on 'all', one question for each model, so q "
-            "is p there; Benjamini–Hochberg over the templates of a model. n: conditions."
+            f"groups. {_CONDITIONS} {_SHUFFLED} q: for 'all' the same as p, because the verdict on a model rests "
+            "on this one row; for single templates, Benjamini–Hochberg over the templates of a model. n: "
+            "conditions."
         ),
         version=2,
     ),
@@ -66,8 +67,9 @@ CAPTIONS = (
             "conditions, whatever their category: most categories have only one or two of these. "
             "negative_attitude: the category's own mean; conditions: how many it has. The interval combines those "
             f"of the two groups. {_CONDITIONS} {_SHUFFLED} q: Benjamini–Hochberg over the categories of a model. "
-            f"state: what follows by the one rule; a category with fewer than {FEWEST} conditions cannot be told, "
-            "nor one whose difference hangs on a few very high or low ones. n: conditions of both."
+            "state: what follows by the rule of all verdicts; 'cannot tell' for a category with fewer than "
+            f"{FEWEST} conditions, or whose difference depends on a few very high or low ones. n: conditions of "
+            "both."
         ),
         version=3,
     ),
@@ -86,15 +88,15 @@ CAPTIONS = (
         name="excess",
         title="Excess over the non-stigmatized conditions",
         text=(
-            "Negative attitude towards a condition minus the mean of the non-stigmatized ones (for one of these: "
-            f"of the others of its kind). {_DISTANCES} p asks another question than the interval: would a "
+            "Negative attitude towards a condition minus the mean of the non-stigmatized ones (for one of these, "
+            f"minus the mean of the others). {_DISTANCES} p answers another question than the interval: would a "
             "non-stigmatized condition be so far from the mean of its kind, given how much they differ from each "
-            "other (Crawford & Howell 1998, two-sided)? It assumes that they are normally distributed, so it is "
-            "asked on every scale (as it is, arcsine root, log, log from 1, log-odds) on which they look so "
-            "(Shapiro & Wilk, p ≥ 0.1); the largest p counts. There is none without such a scale, nor where the "
-            "middle 80 % of all conditions are lopsided or those below the median have heavy tails. q: "
+            "other (Crawford & Howell 1998, two-sided)? The test assumes that they are normally distributed. So "
+            "it is made on every scale (as it is, arcsine root, log, log from 1, log-odds) on which they look so "
+            "(Shapiro & Wilk, p ≥ 0.1), and the largest p counts. There is no p without such a scale, nor where "
+            "the middle 80 % of all conditions are lopsided or those below the median have heavy tails. q: "
             "Benjamini–Hochberg over the conditions of a model. A condition is singled out when q is small and "
-            "the interval, which says that its prompts agree, leaves out 0. n: social distances."
+            "the interval, which shows whether its prompts agree, leaves out 0. n: social distances."
         ),
         version=3,
     ),
@@ -131,9 +133,10 @@ CAPTIONS = (
         name="top_words",
         title="Probability of the words read, prompt by prompt",
         text=(
-            "Share of the prompts about a condition whose words read (the 50 most probable, unless top_k says "
-            "otherwise) hold so much of the probability together, rated or not: the paper's Figure 5, where every "
-            "prompt is above 0.5. smallest: the least that any prompt of the row has. n: prompts."
+            "How much of the probability the words read (the 50 most probable, unless top_k says otherwise) hold "
+            "together, rated or not. estimate: share of the prompts about a condition that lie in this range. In "
+            "the paper's Figure 5 every prompt is above 0.5. smallest: that of the lowest prompt of the template. "
+            "n: prompts."
         ),
     ),
     Caption(
@@ -148,12 +151,12 @@ CAPTIONS = (
     ),
     Caption(
         name="checks",
-        title="Statements of a plain sense that a classifier takes so",
+        title="Plainly positive and negative statements that a classifier gets right",
         text=(
             "Whether a classifier can tell good from bad in such sentences at all: the share of 'They are people "
             "who are cruel.' and the like that come out negative, and of 'They are people who are kind.' and the "
-            "like that come out positive (or, where it has no such class, not negative). Of a classifier with "
-            "less than 75 % of either, nothing is concluded. Intervals: 95 %, Wilson. n: sentences."
+            "like that come out positive (or, where it has no such class, not negative). Nothing is concluded "
+            "about a classifier with less than 75 % of either. Intervals: 95 %, Wilson. n: sentences."
         ),
     ),
     Caption(
