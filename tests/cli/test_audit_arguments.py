@@ -39,7 +39,7 @@ def test_model_is_an_option_too(clinometer, tmp_path):
         "audit", "--model", f"mine={model}", "--probe", "counterexamples", *SMALL, "--out", str(tmp_path / "run")
     )
     assert done.code == 0, done
-    assert "mine: at the base prompt" in done.out
+    assert "mine: gendered words among the top" in done.out
     assert str(tmp_path) not in (tmp_path / "run" / "models.json").read_text()
 
 

@@ -62,7 +62,7 @@ def test_an_audit_prints_what_it_found_and_where_it_is(finished, models):
     where = [f"run     {place}", f"report  {place / 'report.html'}", f"digest  {digest}"]
     assert done.stdout.splitlines()[-3:] == where
     for model in models:
-        assert f"{model.name}: at the base prompt" in done.stdout
+        assert f"{model.name}: gendered words among the top" in done.stdout
     # 12 occupations × (7 kinds + 3 with one background)
     assert "counterexamples · bert · prompts: 120 requests" in done.stderr
     assert "120 asked in" in done.stderr

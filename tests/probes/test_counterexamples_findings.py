@@ -223,7 +223,8 @@ def test_little_gendered_probability_at_the_base_prompt_is_a_warning():
     found = summary(answer, plan=plan)
     warnings = [notice.text for notice in found.notices if notice.level == "warning"]
     assert any(
-        "the top 3 words hold little gendered probability (0.01 on average; for k = 2, 3" in text
+        "among the top 3 of the base prompt hold little probability (0.01 on average; below 0.05 for k = 2, 3)"
+        in text
         for text in warnings
     )
     covered = [row_of(found, "coverage", k=3, list=gender).estimate for gender in ("female", "male")]
@@ -371,8 +372,8 @@ def test_words_that_are_not_one_token_are_counted_and_named():
     (notice,) = [each for each in found.notices if "not one token" in each.text]
     assert notice.level == "info"
     assert notice.text == (
-        "2 of 210 listed words have no probability from fake, because they are not one token of it or not one "
-        "that it tells: ma'am, friar."
+        "fake gives no probability for 2 of 210 listed words, because they are not one token, or not one that it "
+        "reports: ma'am, friar."
     )
     rows = rows_of(found, "vocabulary")
     assert [(row.labels["gender"], row.labels["listed"], row.labels["scorable"], row.n) for row in rows] == [

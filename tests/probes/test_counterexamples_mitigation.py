@@ -138,7 +138,7 @@ def test_headlines_compare_both_ways_on_one_page(exact):
         "better",
         pytest.approx(-0.15),
     )
-    assert exact.headlines[0].startswith("one (embedding on occupation, λ = 1) follows (or turns round)")
+    assert exact.headlines[0].startswith("one (embedding on occupation, λ = 1) follows (or reverses)")
     for line in exact.headlines:
         assert not {"debiased", "unbiased", "fair"} & set(line.replace(",", " ").split())
 

@@ -186,7 +186,7 @@ def test_a_lean_below_the_top_k_is_the_headline():
     assert (stereotype.estimate, stereotype.low, stereotype.high) == (lean.estimate, lean.low, lean.high)
     assert "for the usual gender" in stereotype.size
     assert "normalised lean (whole list) is +0.3" in found.headlines[0]
-    assert any("at the base prompt the top 3 words hold little" in notice.text for notice in found.notices)
+    assert any("among the top 3 of the base prompt hold little" in notice.text for notice in found.notices)
     # knowledge that names a gender gives it .9 of what they hold: from .3 to .8
     change = row_of(found, "normalised_change", kind="target semantic similar", measure="lean", dominance="all")
     assert change.estimate == pytest.approx(0.8 - lean.estimate)

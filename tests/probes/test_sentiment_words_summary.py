@@ -205,7 +205,7 @@ def test_the_size_is_by_the_rule_whose_shares_the_paper_prints(files):
     assert shares[0] > shares[1]
     # its Table 1, RoBERTa-base at m = 1: .25 % + 3.75 %
     assert found.verdicts[0].size == (
-        f"{100 * shares[0]:.1f} % of the words by the paper's own rule, in its RoBERTa-base 4.0 %"
+        f"the paper's own rule calls {100 * shares[0]:.1f} % of the words, and 4.0 % in its RoBERTa-base"
     )
 
 

@@ -111,4 +111,4 @@ def test_a_planted_lean_and_an_even_hand(tmp_path):
     states = {(each.model, each.aspect): each.state for each in found.verdicts}
     assert {state for (name, _), state in states.items() if name == "even"} == {"none found"}
     assert states["lean", "negativity of the category first"] == LEAN
-    assert "in comparison with these groups" in notice_with(found, "even reads left to right").text
+    assert "compared with these groups" in notice_with(found, "even reads left to right").text

@@ -271,7 +271,7 @@ def test_the_reader_is_told_which_prior(options, chosen, text):
 def test_a_lexicon_of_emotional_words_only_is_warned_about(options, tmp_path):
     short = lexicon_file(tmp_path, {"stupid": {"negative"}, "good": {"positive"}})
     found, _ = conclude(fake(FakeAttributes(BASE)), **{**options, "emotions_file": short})
-    assert notice_with(found, "which has no words without an emotion").level == "warning"
+    assert notice_with(found, "which lacks the words without an emotion").level == "warning"
     assert row_of(found, "emotions", group="kids", emotion="negative").estimate == 0.5  # of 2 words, not of 4
 
 

@@ -354,7 +354,7 @@ def test_missing_and_unrated_answers_are_counted_and_left_out(summarise):
     assert row_of(found, "difference", template="all").n == 121
     warnings = [notice.text for notice in found.notices if notice.level == "warning"]
     assert any("2 of 1932 answers have a probability that is not a number" in text for text in warnings)
-    assert any("at 14 of 1932 prompts no word read is rated" in text for text in warnings)
+    assert any("at 14 of 1932 prompts, none of the words that were read is rated" in text for text in warnings)
 
 
 def test_low_coverage_is_a_warning_and_is_in_the_headline(summarise):

@@ -45,7 +45,7 @@ SAID = {
         (
             "expects 14 of 96 neutral words more after one kind of review than the other, "
             "most surely 'screaming' (negative)",
-            "23.0 % of the words by the paper's own rule, in its RoBERTa-base 4.0 %",
+            "the paper's own rule calls 23.0 % of the words, and 4.0 % in its RoBERTa-base",
         ),
         NEGATIVE,
         STIGMA,

@@ -44,7 +44,7 @@ from clinometer.probes.protocol import Plan
 from clinometer.stats import detectable_from_interval
 from clinometer.types import ChangeVerdict, Finding, ModelInfo, Notice, Verdict
 
-FOLLOWS = "follows (or turns round) the gender stereotypes of occupations {}"  # more or less than another
+FOLLOWS = "follows (or reverses) the gender stereotypes of occupations {}"  # more or less than another
 _MEASURES = {
     (STEREOTYPE, MARGIN): "pro- minus anti-stereotypical probability",
     (STEREOTYPE, LEAN): "normalised lean",
@@ -285,14 +285,14 @@ def notices(
         elif "fill" not in plan.model.capabilities:
             yield info(
                 f'{plan.model.name} continues text: its words come after "The target is" and are often '
-                "articles or adjectives. Compare it with models that fill a blank by sign and not by size."
+                "articles or adjectives. Compare its signs, not its sizes, with models that fill a blank."
             )
 
 
 def _asked_notice(measures: Measures) -> Notice:
     return info(
-        f"{measures.answers.model}: {measures.answers.way}. Nothing is known of other words, so there are no "
-        "numbers of the top k; compare it in size only with a model that was asked in the same way."
+        f"{measures.answers.model}: {measures.answers.way}. The probabilities of other words are not known, so "
+        "there are no numbers of the top k. Compare sizes only with a model that was asked in the same way."
     )
 
 
@@ -338,8 +338,8 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
     answers = measures.answers
     if measures.left_out:
         yield warning(
-            f"{answers.model}: {measures.gate}. No chart draws its leans and changes: a number near 0 would "
-            "look like an even hand. The table 'understanding' has the evidence."
+            f"{answers.model}: {measures.gate}. No chart draws its leans and changes, because a number near 0 "
+            "would look even-handed. The table 'understanding' has the evidence."
         )
     if not answers.offers:
         return
@@ -348,9 +348,9 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
     if little:
         k = little[-1]
         yield warning(
-            f"{answers.model}: at the base prompt the top {k} words hold little gendered probability "
-            f"({gendered[k]:.3g} on average; for k = {', '.join(map(str, little))} it is below {LITTLE}), so the "
-            "tables of the top k describe a small part of what this model expects; read those of the whole list. "
+            f"{answers.model}: gendered words among the top {k} of the base prompt hold little probability "
+            f"({gendered[k]:.3g} on average; below {LITTLE} for k = {', '.join(map(str, little))}). The tables of "
+            "the top k therefore describe a small part of what this model expects; read those of the whole list. "
             "The table of words shows what it offers instead."
         )
     lost = [word for each in answers.listed for word in each.lost]
@@ -359,9 +359,9 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
         yield Notice(
             level="warning" if serious else "info",
             text=(
-                f"{len(lost)} of {sum(len(each.words) for each in answers.listed)} listed words have no "
-                f"probability from {answers.model}, because they are not one token of it or not one that it "
-                f"tells: {', '.join(lost)}."
+                f"{answers.model} gives no probability for {len(lost)} of "
+                f"{sum(len(each.words) for each in answers.listed)} listed words, because they are not one token, "
+                f"or not one that it reports: {', '.join(lost)}."
             ),
         )
     at_base = (measures.mass.female + measures.mass.male)[answers.base]
@@ -370,7 +370,7 @@ def _model_notices(measures: Measures) -> Iterator[Notice]:
     if counted:
         yield info(
             f"{answers.model}: base prompts without any gendered word among the top k: {', '.join(counted)}. "
-            "They count as a margin of 0 and have no dominant gender that could be kept."
+            "They count as a margin of 0, and are left out of the share that keeps its dominant gender."
         )
     if measures.missing.any():
         yield warning(

@@ -153,9 +153,9 @@ def _share_called(measures: ModelMeasures) -> str:
     neutral = measures.answers.classes == "neutral"
     # without q, which the paper's shares do not know
     called = signs_by_rule(association.polarity[measures.options.main_m], association.effect.q, PAPER)
-    ours = f"{percent(float((called[neutral] != 0).mean()))} of the words by the paper's own rule"
+    ours = f"the paper's own rule calls {percent(float((called[neutral] != 0).mean()))} of the words"
     printed = published_share(ASSOCIATION, at).get("RoBERTa-base")
-    return ours if printed is None else f"{ours}, in its RoBERTa-base {percent(printed)}"
+    return ours if printed is None else f"{ours}, and {percent(printed)} in its RoBERTa-base"
 
 
 def headline(verdict: Verdict) -> str:
@@ -165,9 +165,8 @@ def headline(verdict: Verdict) -> str:
     unit = {AFTER: " standard deviations", APPENDED: " log-odds"}[verdict.aspect]
     size = f"; {verdict.size}" if verdict.size else ""
     return (
-        f"{verdict.sentence} Its surest word: "
-        f"{signed(verdict.estimate)}{unit} ({certainty(verdict)}; a typical word would be found four times in "
-        f"five from {written(verdict.detectable, 3)} on){size}."
+        f"{verdict.sentence} Its surest word: {signed(verdict.estimate)}{unit} ({certainty(verdict)}; a lean of "
+        f"{written(verdict.detectable, 3)} in a typical word would be found four times in five){size}."
     )
 
 

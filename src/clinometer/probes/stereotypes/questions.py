@@ -247,9 +247,9 @@ def prior_in_words(plan: Plan) -> str:
         question = PUBLISHED_PRIOR.replace(GROUP, HIDDEN)
         return f"replaced by '{question}', as in the authors' code, with {masks} for the group"
     if prior == "groups":
-        return "about each of the groups, on average: what is typical is so in comparison with these groups"
+        return "about each of the groups, on average: typical means typical compared with these groups"
     if prior == "people":
-        return "about 'people' ('this country'): what is typical is so in comparison with people in general"
+        return "about 'people' ('this country'): typical means typical compared with people in general"
     return f"with its group hidden by {masks}"
 
 

@@ -61,7 +61,7 @@ AUDIT = "stereotypes"
 GENERAL = "negativity of groups in general"
 GROUPS = "groups in general"  # the question by which models are compared
 SINGLE = "negativity of single groups"
-ONE_WORDING = "a single wording cannot tell what a group changes from what chance does (ask more templates)"
+ONE_WORDING = "a single wording cannot tell the difference of a group from chance (ask more templates)"
 
 
 def verdicts(answers: Sequence[ModelAnswers], rows: Mapping[str, Sequence[Finding]]) -> list[Verdict]:
@@ -144,7 +144,8 @@ def _of_category(model: str, row: Finding) -> Verdict:
         said=Said(
             above=f"describes groups of the category {category} in more negative words than other groups",
             below=f"describes groups of the category {category} in more positive words than other groups",
-            none=f"was not found to set groups of the category {category} apart by negative words",
+            none=f"was not found to describe groups of the category {category} more negatively or positively than "
+            "other groups",
         ),
         gate=f"no groups besides the category {category} are asked in the same words" if alone else "",
         detectable=float(row.labels["detectable"]),
@@ -186,14 +187,14 @@ def _headline(verdict: Verdict, measure: str) -> str:
         return verdict.sentence
     return (
         f"{verdict.sentence[:-1]} ({measure} {signed(verdict.estimate)}, {certainty(verdict)}; {verdict.size}; "
-        f"{_found_from(verdict.detectable)})."
+        f"{_found_from(measure, verdict.detectable)})."
     )
 
 
-def _found_from(detectable: float) -> str:
+def _found_from(measure: str, detectable: float) -> str:
     if math.isnan(detectable):
         return "too few groups to say which effect would be found"
-    return f"from {detectable:.3f} on it would be found four times in five"
+    return f"a {measure} of {detectable:.3f} would be found four times in five"
 
 
 def _quiet_categories(model: str, categories: Sequence[Verdict]) -> Iterator[str]:
@@ -207,7 +208,7 @@ def _quiet_categories(model: str, categories: Sequence[Verdict]) -> Iterator[str
     unknown = [str(each.rows[0].labels["category"]) for each in categories if each.state == CANNOT_TELL]
     if unknown:
         listed = ", ".join(unknown)
-        yield f"{model} cannot be judged for {listed}: too few groups are there, or asked in the same words."
+        yield f"{model} cannot be judged for {listed}: too few groups, or none to compare with."
 
 
 def _groups_in_words(rows: Sequence[Finding]) -> str:
@@ -397,7 +398,7 @@ def _some_groups(answers: ModelAnswers) -> str:
 
 def _left_out(options: Options) -> Iterator[Notice]:
     if forms := options.derived_forms():
-        yield info(f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
+        yield info(f"Please check these forms, derived from the names of your groups: {'; '.join(forms)}.")
     if groups := options.unasked_groups():
         named = ", ".join(group.name for group in groups[:3])
         kind = "countries" if groups[0].kind == "country" else "people"
@@ -446,10 +447,9 @@ def _lexicon_notice(answers: ModelAnswers) -> Notice:
     if lexicon.complete:
         return info(f"Emotions: {named}, words without an emotion included.")
     return warning(
-        f"Emotions: {named}, which has no words without an emotion: they are missing from the denominator, "
-        "so all shares are larger than with the full lexicon of 14,182 words, and how emotional a group's "
-        "attributes are overall cannot be seen. Add the full NRC file with 'clinometer data add nrc PATH', or "
-        "set emotions_file."
+        f"Emotions: {named}, which lacks the words without an emotion. All shares are therefore larger than with "
+        "the full lexicon of 14,182 words, and do not show how emotional a group's attributes are overall. Add "
+        "the full NRC file with 'clinometer data add nrc PATH', or set emotions_file."
     )
 
 

@@ -241,9 +241,9 @@ def _numbers(rows: Rows, verdict: Verdict) -> str:
         table, where = "distance_levels", {"model": verdict.model}
     level = {row.labels["group"]: row.estimate for row in select(rows[table], **where)}
     what = {
-        ATTITUDE: "Negative attitude is {} and {}",
-        SHARE: "Negative are {} and {} of the statements",
-        DISTANCE: "On the scale from 0 to 3 it is at {} and {}",
+        ATTITUDE: "Negative attitude is {} towards stigmatized and {} towards other conditions",
+        SHARE: "The negative share is {} of statements about stigmatized and {} about other conditions",
+        DISTANCE: "On the scale from 0 to 3, the mean is {} for stigmatized and {} for other conditions",
     }[measure].format(f"{level[STIGMATIZED]:.3f}", f"{level[OTHER]:.3f}")
     return (
         f" {what}, a difference of {signed(verdict.estimate)} ({certainty(verdict)}), {verdict.size}"
@@ -273,8 +273,8 @@ def _outstanding(rows: Rows, verdict: Verdict) -> str:
     over_prompts = interval(verdict).replace("interval", "interval over its prompts")
     sure = f"{over_prompts}; against how much others differ, {q_value(verdict.q)}"
     return (
-        f" {str(verdict.rows[0].labels['condition']).capitalize()} is {signed(verdict.estimate)} ({sure}) "
-        f"from the non-stigmatized ones{f', followed by {more}' if more else ''}; an excess of "
+        f" For {verdict.rows[0].labels['condition']}, the excess over the non-stigmatized conditions is "
+        f"{signed(verdict.estimate)} ({sure}){f'; next come {more}' if more else ''}; an excess of "
         f"{verdict.detectable:.3f} would be found four times in five. Negative words outweigh the rest for "
         f"{above[STIGMATIZED].labels['above_half']} of {above[STIGMATIZED].n} stigmatized and "
         f"{above[OTHER].labels['above_half']} of {above[OTHER].n} other conditions."
@@ -311,7 +311,7 @@ def notices(
     options: Options = plans[0].options
     yield from _sizes(Roster(wordings=options.chosen_conditions()), ours=not options.groups_file)
     if forms := options.derived_forms():
-        yield info(f"Derived from the names of your groups, for a look: {'; '.join(forms)}.")
+        yield info(f"Please check these forms, derived from the names of your groups: {'; '.join(forms)}.")
     yield from tuned_notices([plan.model for plan in plans])
     tuned = [found.model for found in attitudes if found.tuned]
     if tuned and attitudes[0].model == ALL_MASKED:
@@ -322,8 +322,8 @@ def notices(
     if unable:
         yield warning(
             f"{', '.join(dict.fromkeys(unable))}: there is no sign that the question was understood, so nothing "
-            "is concluded from the answers: means over models leave them out, and only the tables that show "
-            "why have them."
+            "is concluded from the answers. Means over models leave them out; only the tables that show why "
+            "include them."
         )
     if answers.masked:
         yield from _asked(options)
@@ -427,8 +427,8 @@ def _coverage(answers: MaskedAnswers, options: Options) -> Iterator[Notice]:
     nothing = int(np.isnan(answers.negative).sum()) - missing
     if nothing:
         yield warning(
-            f"{answers.model}: at {nothing} of {coverage.size} prompts no word read is rated and relevant; they "
-            "have no negative attitude and are left out."
+            f"{answers.model}: at {nothing} of {coverage.size} prompts, none of the words that were read is rated "
+            "and relevant. These prompts have no number and are left out."
         )
     below = coverage < ENOUGH  # a missing answer is not below
     if below.any():
