@@ -194,7 +194,7 @@ def test_a_forged_headline(run):
     edit_json(run / "findings" / "tiny" / "index.json", headlines=["No lean was found."])
     forge(run)
     (problem,) = verify(run).problems
-    assert "headlines: not as release" in problem
+    assert "headlines: not the words of release" in problem
 
 
 def test_a_forged_page(run):
@@ -260,7 +260,7 @@ def test_a_file_beside_the_run_is_noted(run):
     found = verify(run)
     assert found.problems == ()
     (note,) = found.notes
-    assert "notes.txt is no part of the run" in note
+    assert "notes.txt is not part of the run" in note
 
 
 # -- the digest

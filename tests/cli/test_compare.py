@@ -177,7 +177,7 @@ def test_a_run_that_cannot_be_opened_has_not_passed(clinometer, runs):
 def test_of_many_models_one_must_be_named_before_one_can_be_worse(clinometer, tmp_path):
     runs = [stigma_run(tmp_path / f"r{i}", f"m{i}", seed=i) for i in range(5)]
     done = clinometer("compare", *runs)
-    assert "5 models side by side; --base says" in done.out
+    assert "5 models side by side; with --base" in done.out
     (tmp_path / "limits.toml").write_text('[stigma]\n"*" = 0.5')
     for options in (("--fail-on", "worse"), ("--limits", "limits.toml")):
         done = clinometer("compare", *runs, *options)

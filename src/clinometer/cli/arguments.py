@@ -31,7 +31,9 @@ ExecutorOption = Annotated[
 ]
 RayAddressOption = Annotated[
     str | None,
-    typer.Option(help="--executor ray: a cluster that is there, such as auto; else one here.", show_default=False),
+    typer.Option(
+        help="--executor ray: a running cluster, such as auto. Default: start one here.", show_default=False
+    ),
 ]
 WorkersOption = Annotated[
     int, typer.Option(min=0, help="--executor ray: how many workers; 0: as many as there is room for.")
@@ -49,23 +51,23 @@ ConcurrencyOption = Annotated[
     int, typer.Option(min=1, max=1024, help="Calls to an endpoint at a time; fewer while it says it is busy.")
 ]
 MaxRequestsOption = Annotated[
-    int, typer.Option(min=0, help="Stop before this command sends more requests to endpoints; 0: no limit.")
+    int, typer.Option(min=0, help="Requests that this command may send to endpoints at most; 0: no limit.")
 ]
 MaxTokensOption = Annotated[
-    int, typer.Option(min=0, help="Stop before this command may use more tokens of endpoints; 0: no limit.")
+    int, typer.Option(min=0, help="Tokens that this command may use at endpoints at most; 0: no limit.")
 ]
 MaxCostOption = Annotated[
-    float, typer.Option(min=0, help="Stop before this command may cost more, by --price; 0: no limit.")
+    float, typer.Option(min=0, help="What this command may cost at most, by --price; 0: no limit.")
 ]
 AcceptMissingOption = Annotated[
-    bool, typer.Option("--accept-missing", help="answers:FILE: conclude without the answers that are not there.")
+    bool, typer.Option("--accept-missing", help="answers:FILE: conclude even if answers are missing.")
 ]
 SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
 SeedsOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="How many trainings of each kind, or their seeds (13 21 42): what differs between them is in the "
-        "intervals.",
+        help="How many trainings of each kind, or their seeds (13 21 42). Intervals include what differs between "
+        "them.",
         show_default="3; 1 with --profile quick or --no-audit",
         metavar="N|SEED…",
     ),

@@ -33,7 +33,10 @@ def compare(
     ],
     base: Annotated[
         str,
-        typer.Option(help="Which is before: one of the runs, or a model. Default: the first.", show_default=False),
+        typer.Option(
+            help="What the others are compared with: one of the runs, or a model. Default: the first.",
+            show_default=False,
+        ),
     ] = "",
     out: Annotated[
         Path | None,
@@ -44,15 +47,15 @@ def compare(
     fail_on: Annotated[
         str,
         typer.Option(
-            help="worse: exit code 3 if a model became worse; lean: if one that comes after leans; 4 if only "
-            "something could not be told.",
+            help="worse: exit code 3 if a model became worse. lean: exit code 3 if a model other than the base "
+            "leans. Otherwise, 4 if something cannot be told.",
             show_default=False,
         ),
     ] = "",
     limits: LimitsOption = None,
     allow_cannot_tell: AllowOption = False,
 ) -> None:
-    """Compare the models of runs on what they were both asked; needs no model."""
+    """Compare models, of one run or several, on the questions they share; needs no model."""
     outcome = Outcome(
         json=json,
         markdown=markdown,
@@ -76,7 +79,7 @@ def compare(
     for reason, number in reasons.most_common():
         show(f"cannot tell: {_measures(number)}: {reason}")
     if not compared.verdicts:
-        many = f"{len(compared.models)} models side by side; --base says from which one to tell what changed"
+        many = f"{len(compared.models)} models side by side; with --base, name the one to compare the others with"
         show("nothing to compare" if compared.pairs else many)
     for note in compared.notes:
         show(f"note: {note}")

@@ -37,9 +37,9 @@ def print_estimate(request: AuditRequest) -> None:
         told = f"about {asked:,} tokens in, at most {answered:,} out"
         show(f"to endpoints: {requests:,} requests, {told}{priced}{rest}")
         show(
-            "Counted for an endpoint that gives one answer to a request; up to 20 more requests find out what it "
-            "offers. Where it gives several at once, there are fewer requests; where it tells no "
-            "log-probabilities, a question about a word is 64."
+            "This counts one answer for each request; up to 20 more requests find out what the endpoint offers. "
+            "If it gives several answers at once, fewer requests are sent. If it gives no log-probabilities, each "
+            "question about a word takes 64."
         )
     if any(row.seconds for row in rows):
         show()

@@ -26,7 +26,8 @@ MarkdownOption = Annotated[
 FailOnOption = Annotated[
     str,
     typer.Option(
-        help="lean: exit code 3 if a lean was found, 4 if only something could not be told.", show_default=False
+        help="lean: exit code 3 if a lean was found; 4 if none was, but something cannot be told.",
+        show_default=False,
     ),
 ]
 LimitsOption = Annotated[
@@ -38,7 +39,9 @@ LimitsOption = Annotated[
 ]
 AllowOption = Annotated[
     bool,
-    typer.Option("--allow-cannot-tell", help="With --fail-on or --limits: what cannot be told is exit code 0."),
+    typer.Option(
+        "--allow-cannot-tell", help="With --fail-on or --limits: no exit code 4 for what cannot be told."
+    ),
 ]
 
 
@@ -125,7 +128,7 @@ def settle_comparison(compared: Comparison, outcome: Outcome) -> None:
 
     if not compared.pairs and (outcome.fail_on == "worse" or (outcome.limits and not outcome.fail_on)):
         asked = "--fail-on worse" if outcome.fail_on else "--limits"
-        raise SpecError(f"{asked}: of so many models none is before; name one with --base")
+        raise SpecError(f"{asked}: nothing says which of these models is before; name one with --base")
     name = ", ".join(compared.sources)
     leans = [each for model in compared.after or compared.leans for each in compared.leans[model]]
     if outcome.fail_on == "lean":

@@ -25,7 +25,7 @@ def questions(
     ] = None,
     model: Annotated[str, typer.Option(help="The name of the model, for --format openai.")] = "MODEL",
 ) -> None:
-    """Write the questions of an audit to a file, to be answered anywhere and read by `audit answers:FILE`."""
+    """Write the questions of an audit to a file. Answer them anywhere, then run `audit answers:FILE`."""
     from clinometer.errors import SpecError
     from clinometer.spec import read_spec
     from clinometer.workflows.questions import QuestionsRequest, write_questions

@@ -29,7 +29,7 @@ def resume(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Where the folder or file of a model is, if it is not where it was; repeatable.",
+            help="Where a model's folder or file is now, if it has moved; repeatable.",
             metavar="NAME=PLACE",
             show_default=False,
         ),
@@ -45,7 +45,7 @@ def resume(
     base_url: Annotated[
         str | None,
         typer.Option(
-            help="The address of the run's endpoint, again: only then your key is sent to a server elsewhere.",
+            help="The address of the run's endpoint. Give it again: your key goes to another machine only then.",
             show_default=False,
         ),
     ] = None,
@@ -58,7 +58,8 @@ def resume(
     accept_code_change: Annotated[
         bool,
         typer.Option(
-            "--accept-code-change", help="Go on though our code that asks a model has changed; it is recorded."
+            "--accept-code-change",
+            help="Go on although Clinometer's code for asking models changed; it is recorded.",
         ),
     ] = False,
     quiet: arguments.QuietOption = False,
@@ -124,7 +125,7 @@ def report(
     limits: LimitsOption = None,
     allow_cannot_tell: AllowOption = False,
 ) -> None:
-    """Write the report of a run again, or that of a bundle beside it; needs no model."""
+    """Write the report of a run again; that of a bundle, next to its file. Needs no model."""
     outcome = Outcome(
         json=json, markdown=markdown, fail_on=fail_on, allow_cannot_tell=allow_cannot_tell, limits_file=limits
     )

@@ -30,7 +30,7 @@ def tune(
             show_default=False,
         ),
     ] = None,
-    shots: Annotated[int, typer.Option(help="Reviews per class to train on; as many choose the step.")] = 16,
+    shots: Annotated[int, typer.Option(help="Reviews per class to train on; as many more choose the step.")] = 16,
     seeds: arguments.SeedsOption = None,
     seed: Annotated[int, typer.Option(help="The first seed.")] = 42,
     template: Annotated[

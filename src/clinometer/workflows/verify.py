@@ -74,7 +74,7 @@ def _verified(request: VerifyRequest) -> Verification:
     older = {name: text for name, probe in probes.items() if (text := other_questions(run, probe))}
     plans = {name: plans_of(probe, spec, run) for name, probe in probes.items()}
     problems = [*files.missing]
-    problems += (f"{part}: computed by nobody whom provenance.json knows" for part in run.strangers())
+    problems += (f"{part}: no session in provenance.json computed it" for part in run.strangers())
     notes = [*files.notes]
     concluded: list[Findings] = []
     for name, probe in probes.items():
@@ -136,7 +136,7 @@ def _check_files(run: RunFolder) -> _Files:
         wrong=tuple(wrong.values()),
         missing=tuple(missing),
         notes=(
-            *(f"{run.path / path} is no part of the run; nobody vouches for it" for path in sealed.others),
+            *(f"{run.path / path} is not part of the run, and no checksum covers it" for path in sealed.others),
             # where the system cannot lock files, the lock is removed when nobody works on the run
             *(
                 []
@@ -223,8 +223,8 @@ def _compared(run: RunFolder, concluded: Sequence[Findings]) -> tuple[list[str],
             notes.append(f"{found.probe}: its words rest on numbers of an older estimator; they were not compared")
         elif compared.wording and before.release == found.release:
             problems.append(
-                f"{found.probe}: {', '.join(compared.wording)}: not as release {found.release} words it, though "
-                "it is named as the one that did"
+                f"{found.probe}: {', '.join(compared.wording)}: not the words of release {found.release}, which "
+                "is named as their author"
             )
         elif compared.wording:
             by = f"release {before.release}" if before.release else "an earlier release"
