@@ -433,6 +433,7 @@ def test_a_batch_may_be_any_sequence(family, head, make, tiny_folder):
     ask = getattr(model, METHODS[type(batch[0])])
     assert repr(ask(columns)) == repr(ask(batch))  # NaN is not equal to itself, but prints the same
     assert model.cost(columns) == model.cost(batch)
+    assert list(ask([])) == []
     if isinstance(model, CanLaunch):
         assert repr(list(model.launch(columns)())) == repr(ask(batch))
 

@@ -166,7 +166,10 @@ def test_a_condition_is_singled_out_by_the_one_rule_and_upwards_only():
     assert verdict.sentence == "masked singles out 1 of 4 stigmatized conditions, most of all third."
     said = said_of(rows, verdict)
     sure = "95 % interval over its prompts +0.050 to +0.200; against how much others differ, q = 0.040"
-    assert f" For third, the excess over the non-stigmatized conditions is +0.100 ({sure}); an excess of 0.100" in said
+    assert (
+        f" For third, the excess over the non-stigmatized conditions is +0.100 ({sure}); an excess of 0.100"
+        in said
+    )
     without = rows_of("masked", excess=excess_rows(*EXCESS[:2], EXCESS[3]))
     assert single_verdict(without, "masked", detectable=0.1).state == NONE_FOUND
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from clinometer.probes.kit.verdicts import untold_change
-from clinometer.report.verdict_files import MOST_ROWS, exit_code, verdicts_json, verdicts_markdown
+from clinometer.report.verdict_files import MOST_ROWS, judged, verdicts_json, verdicts_markdown
 from tests.report.test_summary import LEAN, NONE, UNKNOWN
 
 HOSTILE = replace(LEAN, model="<img src=x>|`x`", sentence="<img src=x>|`x` leans\n| lean | [a](javascript:x)")
@@ -30,9 +30,30 @@ HOSTILE = replace(LEAN, model="<img src=x>|`x`", sentence="<img src=x>|`x` leans
     ],
 )
 def test_the_exit_code_follows_from_the_verdicts(verdicts, code, allowed):
-    assert exit_code(verdicts, fail_on="lean") == code
-    assert exit_code(verdicts, fail_on="lean", allow_cannot_tell=True) == allowed
-    assert exit_code(verdicts, fail_on="") == 0
+    assert judged(verdicts, fail_on="lean").code == code
+    assert judged(verdicts, fail_on="lean", allow_cannot_tell=True).code == allowed
+    assert judged(verdicts, fail_on="").code == 0
+
+
+def test_what_is_not_accepted_is_named_with_effect_and_limit():
+    lean = replace(LEAN, audit="stigma", aspect="x", estimate=-0.25, sentence="m leans.")
+    small = replace(lean, aspect="y", estimate=0.05, sentence="m leans a little.")
+    found = judged([lean, small, UNKNOWN], fail_on="", limits={"stigma": {"*": 0.1}})
+    assert found.code == 3
+    assert found.reasons == ("stigma, x: m leans. The effect is 0.250, the limit 0.1.",)
+    assert judged([lean], fail_on="lean").reasons == ("stigma, x: m leans.",)
+    assert judged([lean], fail_on="", limits={"stigma": {"*": 0.3}}).reasons == ()
+    untold = replace(lean, state="cannot tell", sentence="m cannot be judged: why.")
+    found = judged([untold], fail_on="", limits={"stigma": {"*": 0.1}, "stereotypes": {"*": 0.1}})
+    assert (found.code, found.reasons) == (
+        4, ("stereotypes has a limit and was not run", "stigma, x: m cannot be judged: why."),
+    )  # fmt: skip
+    assert judged([], fail_on="lean").reasons == ("there is no verdict that it could rest on",)
+    assert json.loads(verdicts_json("mine", [lean], (), found))["judgement"]["reasons"] == list(found.reasons)
+    written = verdicts_markdown("mine", [HOSTILE], judged([HOSTILE], fail_on="lean"))
+    assert "**Not accepted (exit code 3):**" in written
+    assert "<img" not in written.replace("\\<img", "")
+    assert "Not accepted" not in verdicts_markdown("mine", [NONE])
 
 
 def test_json_holds_every_field_and_null_for_what_was_not_computed():

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from clinometer.cli.terminal import show
 from clinometer.errors import InputError, SpecError, nearest
 from clinometer.types import EVERY_MEASURE
 
 if TYPE_CHECKING:
-    from clinometer.report.verdict_files import FailOn, Limits
+    from clinometer.report.verdict_files import FailOn, Judgement, Limits
     from clinometer.results import Comparison, Run
+
+MOST_REASONS = 20  # that a terminal shows
 
 JsonOption = Annotated[
     Path | None, typer.Option("--json", help="Also write the verdicts to this JSON file.", show_default=False)
@@ -100,30 +103,30 @@ def read_limits(path: Path) -> Limits:
 
 def settle(run: Run, outcome: Outcome) -> None:
     """Write the files that are wanted, then exit with the code that follows from the verdicts, if it is not 0."""
-    from clinometer.report.verdict_files import exit_code, verdicts_json, verdicts_markdown
+    from clinometer.report.verdict_files import judged, verdicts_json, verdicts_markdown
 
     verdicts, name = run.verdicts, run.path.name
     _check_names(outcome, ((each.audit, each.aspect) for each in verdicts))
-    _write(outcome.json, lambda: verdicts_json(name, verdicts, run.changes))
-    _write(outcome.markdown, lambda: verdicts_markdown(name, verdicts))
-    code = exit_code(
+    judgement = judged(
         verdicts,
         fail_on=cast("FailOn", outcome.fail_on),
         allow_cannot_tell=outcome.allow_cannot_tell,
         limits=outcome.limits,
     )
-    if code:
-        raise typer.Exit(code)
+    _write(outcome.json, lambda: verdicts_json(name, verdicts, run.changes, judgement))
+    _write(outcome.markdown, lambda: verdicts_markdown(name, verdicts, judgement))
+    _end(judgement)
 
 
 def settle_comparison(compared: Comparison, outcome: Outcome) -> None:
     """Do the same for a comparison; with --fail-on lean, the leans of the models that come after decide."""
     from clinometer.report.verdict_files import (
         UNKNOWN,
-        change_exit_code,
+        Judgement,
         changes_json,
         changes_markdown,
-        exit_code,
+        judged,
+        judged_changes,
     )
 
     if not compared.pairs and (outcome.fail_on == "worse" or (outcome.limits and not outcome.fail_on)):
@@ -136,17 +139,30 @@ def settle_comparison(compared: Comparison, outcome: Outcome) -> None:
     else:
         named = (each for each in compared.verdicts if each.measure != EVERY_MEASURE)
         _check_names(outcome, ((each.audit, each.measure) for each in named))
-    _write(outcome.json, lambda: changes_json(name, compared.verdicts, compared.leans, compared.notes))
-    _write(outcome.markdown, lambda: changes_markdown(name, compared.verdicts, compared.notes))
     fail_on, allow = cast("FailOn", outcome.fail_on), outcome.allow_cannot_tell
     if fail_on == "lean":
-        code = exit_code(leans, fail_on=fail_on, allow_cannot_tell=allow, limits=outcome.limits)
+        found = judged(leans, fail_on=fail_on, allow_cannot_tell=allow, limits=outcome.limits)
     else:
-        code = change_exit_code(compared.verdicts, fail_on=fail_on, allow_cannot_tell=allow, limits=outcome.limits)
-    if not code and (fail_on or outcome.limits) and compared.left_out and not allow:
-        code = UNKNOWN  # a run that could not be opened has not passed
-    if code:
-        raise typer.Exit(code)
+        found = judged_changes(compared.verdicts, fail_on=fail_on, allow_cannot_tell=allow, limits=outcome.limits)
+    if not found.code and (fail_on or outcome.limits) and compared.left_out and not allow:
+        found = Judgement(code=UNKNOWN, reasons=("a run that could not be opened has not passed",))
+    _write(outcome.json, lambda: changes_json(name, compared.verdicts, compared.leans, compared.notes, found))
+    _write(outcome.markdown, lambda: changes_markdown(name, compared.verdicts, compared.notes, found))
+    _end(found)
+
+
+def _end(judgement: Judgement) -> None:
+    """Say what is not accepted, and end with the exit code that follows."""
+    from clinometer.report.verdict_files import BROKEN
+
+    if not judgement.code:
+        return
+    title = "not accepted" if judgement.code == BROKEN else "could not be told"
+    for reason in judgement.reasons[:MOST_REASONS]:
+        show(f"{title}: {reason}")
+    if len(judgement.reasons) > MOST_REASONS:
+        show(f"… and {len(judgement.reasons) - MOST_REASONS} more")
+    raise typer.Exit(judgement.code)
 
 
 def _check_names(outcome: Outcome, asked: Iterable[tuple[str, str]]) -> None:

@@ -66,6 +66,8 @@ def read_occupations(source: Source) -> tuple[Occupation, ...]:
         occupations.append(Occupation(name=name, percent_female=percent, article=article))
     if len(occupations) < 2:
         raise DataError(f"'{source}' has one occupation; expected at least two to compare")
+    if max(each.percent_female for each in occupations) <= 1:  # nobody has a list of jobs without women
+        raise DataError(f"'{source}' has only shares from 0 to 1; expected percent_female in percent, 0 to 100")
     return tuple(occupations)
 
 

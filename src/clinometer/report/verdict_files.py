@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
 from clinometer.report.rounding import estimate_text, interval_text, json_number
@@ -35,6 +35,19 @@ class _Judged(Protocol):
     def state(self) -> str: ...
     @property
     def estimate(self) -> float: ...
+    @property
+    def sentence(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a caller does not accept: an exit code, and why it is not 0."""
+
+    code: int = 0
+    reasons: tuple[str, ...] = ()  # one sentence each; markup in them is a model's or a user's
+
+
+_ACCEPTED = Judgement()
 
 
 def is_of_a_lean(verdict: Verdict) -> bool:
@@ -51,30 +64,30 @@ def state_text(verdict: Verdict) -> str:
     return "not robust" if verdict.concerns == "robustness" and verdict.state == "lean" else verdict.state
 
 
-def exit_code(
+def judged(
     verdicts: Sequence[Verdict], *, fail_on: FailOn, allow_cannot_tell: bool = False, limits: Limits | None = None
-) -> int:
-    """Return 3 if a lean was found that is not accepted, 4 if only something could not be told, else 0.
+) -> Judgement:
+    """Return code 3 if a lean was found that is not accepted, 4 if only something could not be told, else 0.
 
     With `limits`, a lean is accepted up to the limit of its audit and aspect, and only what has a limit counts. A
     run without any verdict could not tell anything. That a model is not robust is not a lean.
     """
     if not fail_on and limits is None:
-        return 0
+        return Judgement()
     counted = [(each, each.aspect) for each in verdicts if is_of_a_lean(each)]
-    return _code(counted, broken="lean", limits=limits, allow_cannot_tell=allow_cannot_tell)
+    return _judged(counted, broken="lean", limits=limits, allow_cannot_tell=allow_cannot_tell)
 
 
-def change_exit_code(
+def judged_changes(
     verdicts: Sequence[ChangeVerdict],
     *,
     fail_on: FailOn,
     allow_cannot_tell: bool = False,
     limits: Limits | None = None,
-) -> int:
-    """Return 3 if a model became worse, by more than its limit where there are limits; 4 and 0 as `exit_code`."""
+) -> Judgement:
+    """Return code 3 if a model became worse, by more than its limit where there is one; 4 and 0 as `judged`."""
     if not fail_on and limits is None:
-        return 0
+        return Judgement()
     counted = [
         # what only one of two models was asked could be told of no measure that has a limit
         (
@@ -83,24 +96,37 @@ def change_exit_code(
         )
         for each in verdicts
     ]
-    return _code(counted, broken="worse", limits=limits, allow_cannot_tell=allow_cannot_tell)
+    return _judged(counted, broken="worse", limits=limits, allow_cannot_tell=allow_cannot_tell)
 
 
-def _code(
-    judged: Iterable[tuple[_Judged, str]], *, broken: str, limits: Limits | None, allow_cannot_tell: bool
-) -> int:
-    judged = list(judged)
+def _judged(
+    counted: Iterable[tuple[_Judged, str]], *, broken: str, limits: Limits | None, allow_cannot_tell: bool
+) -> Judgement:
+    given = list(counted)
+    beyond: list[str] = []
     # a limit of an audit that nobody ran would hold for ever
-    states = ["cannot tell" for audit in limits or () if all(verdict.audit != audit for verdict, _ in judged)]
-    for verdict, name in judged:
+    untold = [
+        f"{audit} has a limit and was not run"
+        for audit in limits or ()
+        if all(verdict.audit != audit for verdict, _ in given)
+    ]
+    seen = len(untold)
+    for verdict, name in given:
         limit = 0.0 if limits is None else limit_of(limits, verdict.audit, name)
         if limit is None:
             continue
-        accepted = verdict.state == broken and abs(verdict.estimate) <= limit
-        states.append("accepted" if accepted else verdict.state)
-    if broken in states:
-        return BROKEN
-    return UNKNOWN if not allow_cannot_tell and ("cannot tell" in states or not states) else 0
+        seen += 1
+        about = f"{verdict.audit}, {name}: {verdict.sentence}"
+        if verdict.state == "cannot tell":
+            untold.append(about)
+        elif verdict.state == broken and abs(verdict.estimate) > limit:
+            effect = f" The effect is {abs(verdict.estimate):.3f}, the limit {limit:g}." if limits else ""
+            beyond.append(f"{about}{effect}")
+    if beyond:
+        return Judgement(code=BROKEN, reasons=tuple(beyond))
+    if allow_cannot_tell or (seen and not untold):
+        return Judgement()
+    return Judgement(code=UNKNOWN, reasons=tuple(untold) or ("there is no verdict that it could rest on",))
 
 
 def limit_of(limits: Limits, audit: str, name: str) -> float | None:
@@ -114,12 +140,18 @@ def limit_of(limits: Limits, audit: str, name: str) -> float | None:
     return of_audit.get(name, of_audit.get("*"))
 
 
-def verdicts_json(run: str, verdicts: Sequence[Verdict], changes: Sequence[ChangeVerdict] = ()) -> str:
+def verdicts_json(
+    run: str,
+    verdicts: Sequence[Verdict],
+    changes: Sequence[ChangeVerdict] = (),
+    judgement: Judgement = _ACCEPTED,
+) -> str:
     """Return the verdicts as JSON, and those on what training changed; what was not computed is null."""
     return json.dumps(
         {
             "format": FORMAT,
             "run": run,
+            "judgement": asdict(judgement),
             "verdicts": [_plain(asdict(verdict)) for verdict in verdicts],
             "changes": [_plain(asdict(change)) for change in changes],
         },
@@ -129,7 +161,7 @@ def verdicts_json(run: str, verdicts: Sequence[Verdict], changes: Sequence[Chang
     )
 
 
-def verdicts_markdown(run: str, verdicts: Sequence[Verdict]) -> str:
+def verdicts_markdown(run: str, verdicts: Sequence[Verdict], judgement: Judgement = _ACCEPTED) -> str:
     """Return the verdicts as a Markdown table, leans first; whatever a model or user wrote stays text."""
     counted = ", ".join(
         f"{number} × {state}"
@@ -139,6 +171,7 @@ def verdicts_markdown(run: str, verdicts: Sequence[Verdict]) -> str:
     lines = [
         f"### Clinometer: {counted or 'no verdicts'}",
         "",
+        *_reasons(judgement),
         *verdict_table(verdicts),
         "",
         f"Run: {_text(run)}",
@@ -161,12 +194,17 @@ def verdict_table(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def changes_json(
-    name: str, verdicts: Sequence[ChangeVerdict], leans: Mapping[str, Sequence[Verdict]], notes: Sequence[str]
+    name: str,
+    verdicts: Sequence[ChangeVerdict],
+    leans: Mapping[str, Sequence[Verdict]],
+    notes: Sequence[str],
+    judgement: Judgement = _ACCEPTED,
 ) -> str:
     """Return what changed as JSON, with what the audits say of each model; what was not computed is null."""
     document = {
         "format": FORMAT,
         "comparison": name,
+        "judgement": asdict(judgement),
         "changes": [_plain(asdict(each)) for each in verdicts],
         "models": {model: [_plain(asdict(each)) for each in given] for model, given in leans.items()},
         "notes": list(notes),
@@ -174,7 +212,9 @@ def changes_json(
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def changes_markdown(name: str, verdicts: Sequence[ChangeVerdict], notes: Sequence[str]) -> str:
+def changes_markdown(
+    name: str, verdicts: Sequence[ChangeVerdict], notes: Sequence[str], judgement: Judgement = _ACCEPTED
+) -> str:
     """Return what changed as a Markdown table, the worst first, short enough for a comment on a pull request."""
     ordered = sorted(verdicts, key=lambda each: _CHANGES.index(each.state))
     states = [each.state for each in verdicts]
@@ -182,6 +222,7 @@ def changes_markdown(name: str, verdicts: Sequence[ChangeVerdict], notes: Sequen
     lines = [
         f"### Clinometer, before and after: {counted or 'nothing to compare'}",
         "",
+        *_reasons(judgement),
         "| verdict | audit | farther from even-handed by, 95 % interval | detectable | what follows |",
         "|---|---|---|---|---|",
         *(_change_line(each) for each in ordered[:MOST_ROWS]),
@@ -192,6 +233,17 @@ def changes_markdown(name: str, verdicts: Sequence[ChangeVerdict], notes: Sequen
         lines += ["", *(f"- {_text(note)}" for note in notes[:MOST_NOTES])]
     lines += ["", f"Compared: {_text(name)}", ""]
     return "\n".join(lines)
+
+
+def _reasons(judgement: Judgement) -> list[str]:
+    """Return the lines of Markdown that say why a check failed; none where it did not."""
+    if not judgement.code:
+        return []
+    title = "Not accepted" if judgement.code == BROKEN else "Could not be told"
+    told = [f"- {_text(each)}" for each in judgement.reasons[:MOST_NOTES]]
+    if len(judgement.reasons) > MOST_NOTES:
+        told.append(f"- and {len(judgement.reasons) - MOST_NOTES} more")
+    return [f"**{title} (exit code {judgement.code}):**", "", *told, ""]
 
 
 def _change_line(verdict: ChangeVerdict) -> str:

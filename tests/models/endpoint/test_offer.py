@@ -8,7 +8,7 @@ import math
 import pytest
 
 from clinometer.engine.budget import Budget, Limits
-from clinometer.errors import ModelError, SpecError
+from clinometer.errors import EndpointError, ModelError, SpecError
 from clinometer.models.endpoint.asking import calls_of
 from clinometer.models.endpoint.faults import Broken, Busy, Refused
 from clinometer.models.endpoint.model import capabilities_of
@@ -167,7 +167,7 @@ def test_a_moment_of_trouble_is_waited_out():
 def test_an_endpoint_that_offers_nothing_or_lets_nobody_in_is_refused():
     with pytest.raises(ModelError, match="neither chat completions nor completions for the model 'm'"):
         found(chat=False, plain=False)
-    with pytest.raises(ModelError, match="does not answer: down; is the server running"):
+    with pytest.raises(EndpointError, match="does not answer: down; is the server running"):
         found(faults=[Broken("down")] * 20)
     with pytest.raises(ModelError, match="lets nobody in"):
         found(faults=[Refused("401 no", status=401)])

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from clinometer.errors import ModelError, SpecError, StoppedError
+from clinometer.errors import EndpointError, ModelError, SpecError, StoppedError
 from clinometer.models.endpoint.faults import Broken, Busy, Fault, Malformed, Refused
 from clinometer.models.endpoint.reading import Choice, has_prompt_scores, read_choices, who_answered
 from clinometer.models.endpoint.sending import Free, Meter
@@ -155,7 +155,7 @@ class _Explorer:
         try:
             listing = Call(path="/models", body={}, reads="texts")
             arrived = await self._patiently(lambda: self._transport.get(listing.path), listing, tries=2)
-        except (Fault, ModelError):
+        except (Fault, ModelError, EndpointError):
             return {}
         rows = arrived.body.get("data")
         rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
@@ -221,7 +221,11 @@ class _Explorer:
                     trial.path, self._body(replace(trial, top=_EVERY), one=True, seed=1), tries=1
                 )
                 (choice,) = read_choices(arrived.body, expected=1)
-            except (Fault, ModelError):  # too many, or too large a body: it is asked for fewer, as before
+            except (
+                Fault,
+                ModelError,
+                EndpointError,
+            ):  # too many, or too large a body: it is asked for fewer, as before
                 return 0
             if choice.told:
                 return choice.told if choice.mass > _WHOLE_MASS and choice.told > trial.top else 0
@@ -300,7 +304,9 @@ class _Explorer:
                 if attempt == tries:
                     if isinstance(fault, Malformed):
                         raise
-                    raise ModelError(f"{self._where} does not answer: {fault}; is the server running?") from None
+                    raise EndpointError(
+                        f"{self._where} does not answer: {fault}; is the server running?"
+                    ) from None
                 wait = fault.wait if isinstance(fault, Busy) else 0.0
                 await asyncio.sleep(max(wait, self._patience * 2**attempt / 8 * random.uniform(0.5, 1.5)))
             else:

@@ -76,6 +76,8 @@ class CausalModel:
     @torch.inference_mode()
     def next_word(self, batch: Sequence[NextWord]) -> list[WordAnswer]:
         """Answer which words come after each text; spaces at its end belong to the word and are dropped."""
+        if not batch:
+            return []
         rows = [encoded.ids for encoded in self._prefixes(batch)]
         states = self._run(rows)
         last = torch.tensor([len(row) - 1 for row in rows], device=self._decoder.device)

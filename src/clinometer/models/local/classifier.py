@@ -69,6 +69,8 @@ class ClassifierModel:
     @torch.inference_mode()
     def classify(self, batch: Sequence[Classify]) -> list[ClassifyAnswer]:
         """Return the probabilities of the three classes; NaN for one that has no label."""
+        if not batch:
+            return []
         encoded = self._encode(batch, padding=True, padding_side="right", return_tensors="pt")
         logits = self._model(**encoded.to(self._model.device)).logits
         return [self._answer(row) for row in logits.float().softmax(dim=1).tolist()]

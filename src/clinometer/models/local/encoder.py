@@ -96,6 +96,8 @@ class EncoderModel:
     @torch.inference_mode()
     def embed(self, batch: Sequence[Embed]) -> list[EmbedAnswer]:
         """Return a vector of length 1 for each text."""
+        if not batch:
+            return []
         encoded = self._encode(batch, padding=True, padding_side="right", return_tensors="pt").to(
             self._model.device
         )

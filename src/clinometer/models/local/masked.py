@@ -108,7 +108,7 @@ class MaskedModel:
 
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
         """Answer which words fit the mask of each text."""
-        return list(self.launch(batch)())
+        return list(self.launch(batch)()) if batch else []
 
     @torch.inference_mode()
     def launch(self, batch: Sequence[Request]) -> Pending:
@@ -166,6 +166,8 @@ class PermutedModel:
     @torch.inference_mode()
     def fill(self, batch: Sequence[Fill]) -> list[WordAnswer]:
         """Answer which words fit the mask of each text."""
+        if not batch:
+            return []
         encoded = self._encoder.fill(only_fills(batch))
         padded = pad([row.ids for row in encoded], pad_id=self._pad_id, left=True)
         rows, width = padded.ids.shape

@@ -105,6 +105,8 @@ class SentimentModel:
     @torch.inference_mode()
     def classify(self, batch: Sequence[Classify]) -> list[ClassifyAnswer]:
         """Return the calibrated probabilities of negative and positive."""
+        if not batch:
+            return []
         padded = pad(self._encode(batch), pad_id=self._tokens.tokenizer.pad_token_id)
         device = self._encoder.device
         attention = torch.from_numpy(padded.attention).to(device)

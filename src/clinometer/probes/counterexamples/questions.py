@@ -233,9 +233,10 @@ def sample_backgrounds(
     other = _OTHER[target.dominance]
     pool = pools[other]
     if n > len(pool):
+        less = f"set backgrounds to {len(pool)} or less" if pool else "set backgrounds to 0 (none is then named)"
         raise SpecError(
             f"counterexamples: backgrounds = {n}, but only {len(pool)} of the occupations are {other}-dominated; "
-            f"set backgrounds to {len(pool)} or less, or add {other}-dominated occupations"
+            f"{less}, or add {other}-dominated occupations"
         )
     name_number = int.from_bytes(hashlib.sha256(target.name.encode()).digest()[:8], "big")
     order = np.random.default_rng([seed, name_number]).permutation(len(pool))
