@@ -13,6 +13,7 @@ from clinometer.models.load import load_model
 from clinometer.store import RunFolder, StageKey
 from clinometer.types import AuditSpec, ModelSpec
 from clinometer.workflows import Execution
+from clinometer.workflows.plans import RunRecords
 from clinometer.workflows.pool import QUESTIONS
 from clinometer.workflows.questions import QuestionsRequest, write_questions
 from tests.digits_probe import Digits
@@ -156,6 +157,18 @@ def test_what_is_missing_malformed_or_not_asked_for_is_said(tmp_path):
     assert any("4 missing" in text for text in told)
     table = RunFolder.open(tmp_path / "run").table(StageKey(probe="digits", model="m", stage="first"))
     assert table["got_endings"].to_list()[1] == ["missing", "missing"]
+    # an audit does not see them: they are no answers of the model
+    records = RunRecords(RunFolder.open(tmp_path / "run"), "digits")
+    for columns in (["got_texts"], None):
+        seen = records.table(model="m", stage="first", columns=columns)["got_texts"].to_list()
+        assert seen[1] == []
+        assert [len(texts) for texts in seen] == [
+            len(texts) if "missing" not in endings else 0
+            for texts, endings in zip(table["got_texts"].to_list(), table["got_endings"].to_list(), strict=True)
+        ]
+    (batch,) = records.batches(model="m", stage="first", columns=["got_texts"])
+    assert batch.columns == ["got_texts"]
+    assert batch["got_texts"].to_list() == seen
 
 
 def test_words_and_scores_can_be_answered_too():

@@ -11,13 +11,14 @@ from clinometer.store import RunFolder, StageKey
 from clinometer.types import Notice
 
 _WHO = ("from_model", "from_fingerprint", "from_headers")
+MISSING = "missing"  # how a text ended that nobody wrote
 _ODD = {
     "length": "cut off at the limit of tokens",
     "refusal": "refused",
     "content filter": "stopped by a content filter",
     "empty": "empty",
     "malformed": "unreadable after several attempts",
-    "missing": "missing",
+    MISSING: "missing",
 }
 
 
@@ -102,7 +103,12 @@ def _endings(name: str, stage: str, endings: pl.Series) -> Iterator[Notice]:
     odd = [f"{counts[ending]:,} {words}" for ending, words in _ODD.items() if counts.get(ending)]
     if odd:
         whole = sum(counts.values())
-        yield Notice(level="info", text=f"{name}, {stage}: of {whole:,} answers {', '.join(odd)}")
+        text = f"{name}, {stage}: of {whole:,} answers {', '.join(odd)}"
+        absent = counts.get(MISSING, 0)
+        if absent:  # the probes do not see them
+            yield Notice(level="warning", text=f"{text}; what is missing is in no share and no mean")
+        else:
+            yield Notice(level="info", text=text)
 
 
 def _told(name: str, stage: str, table: pl.DataFrame) -> Iterator[Notice]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -21,7 +21,7 @@ from clinometer.probes.protocol import Plan, Probe, questions_version
 from clinometer.spec import build, parse_spec, with_files
 from clinometer.store import INPUTS, RunFolder, StageKey, empty_records
 from clinometer.types import AuditSpec, Findings, ModelInfo, ModelSpec, Notice
-from clinometer.workflows.endpoint_notices import endpoint_notices
+from clinometer.workflows.endpoint_notices import MISSING, endpoint_notices
 
 
 def probe_options(probe: Probe, spec: AuditSpec) -> Any:
@@ -240,9 +240,38 @@ class RunRecords:
         key = StageKey(probe=self._probe, model=model, stage=stage)
         if self._run.is_empty(key):
             return empty_records(["index", "key"] if columns is None else columns)
-        return self._run.table(key, columns=columns)
+        return next(self._answered(key, columns, lambda wanted: iter([self._run.table(key, columns=wanted)])))
 
     def batches(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
         """Yield the records of one stage, some ten thousand at a time."""
         key = StageKey(probe=self._probe, model=model, stage=stage)
-        return iter(()) if self._run.is_empty(key) else self._run.batches(key, columns=columns)
+        if self._run.is_empty(key):
+            return iter(())
+        return self._answered(key, columns, lambda wanted: self._run.batches(key, columns=wanted))
+
+    def _answered(
+        self,
+        key: StageKey,
+        columns: Sequence[str] | None,
+        read: Callable[[Sequence[str] | None], Iterator[pl.DataFrame]],
+    ) -> Iterator[pl.DataFrame]:
+        """Read tables without the texts that are missing: a text that nobody wrote is no unclear answer."""
+        of_texts = columns is None or "got_texts" in columns
+        if not of_texts or "got_endings" not in self._run.column_names(key):
+            yield from read(columns)
+            return
+        wanted = None if columns is None else list(dict.fromkeys([*columns, "got_endings"]))
+        for table in read(wanted):
+            yield _without_missing(table).select(columns or pl.all())
+
+
+def _without_missing(table: pl.DataFrame) -> pl.DataFrame:
+    absent = table["got_endings"].list.contains(MISSING).fill_null(value=False)
+    if not absent.any():
+        return table
+    rows = zip(table["got_texts"].to_list(), table["got_endings"].to_list(), absent.to_list(), strict=True)
+    texts = [
+        [text for text, ending in zip(of_row, endings, strict=True) if ending != MISSING] if some else of_row
+        for of_row, endings, some in rows
+    ]
+    return table.with_columns(pl.Series("got_texts", texts, dtype=table.schema["got_texts"]))

@@ -412,7 +412,7 @@ def text_rows(answers: ModelAnswers, measured: Sequence[AttributeMeasures]) -> I
         template = asked.attribute.templates[int(np.argmax(np.nan_to_num(excess, nan=-np.inf)))]
         for sample in range(min(SHOWN_SAMPLES, answers.options.samples)):
             for prefix in (each for each in asked.prefixes if each.template == template):
-                text = text_of[prefix.number, sample]
+                text = text_of.get((prefix.number, sample), "")  # of a file of answers some may be missing
                 labels: dict[str, Label] = {
                     "model": answers.model,
                     "attribute": asked.name,

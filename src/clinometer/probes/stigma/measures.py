@@ -99,7 +99,9 @@ def classifier_gate(found: ClassifierOutcomes) -> str:
 def chat_gate(found: ChatAnswers) -> str:
     """Return why nothing can be concluded from a chat model: most of its answers are not on the scale."""
     answers = found.counts.sum()
-    share = found.counts[..., : len(found.readings) - 2].sum() / answers if answers else 0.0
+    if not answers:
+        return "none of its answers is there"
+    share = found.counts[..., : len(found.readings) - 2].sum() / answers
     return (
         ""
         if share >= ON_SCALE
