@@ -45,7 +45,8 @@ class Digits:
             return
         seen = records.table(model=plan.model.name, stage="first", columns=["got_texts"])["got_texts"]
         for number in range(plan.options.then):
-            yield _item(f"You said {seen[number][0]!r} to question {number}. And now?", number, plan)
+            said = seen[number][0] if len(seen[number]) else ""  # of a file of answers, some may be missing
+            yield _item(f"You said {said!r} to question {number}. And now?", number, plan)
 
     def findings(self, plans: Sequence[Plan], records: Records) -> Findings:
         rows = []

@@ -34,7 +34,8 @@ class Records(Protocol):
     """The answers of a run so far, read-only.
 
     A table has one row for each item of the stage, in the order in which the probe asked: `index`, `tag_*` (the
-    item's tags), `ask_*` (the request's fields) and `got_*` (the answer's fields).
+    item's tags), `ask_*` (the request's fields) and `got_*` (the answer's fields). `got_texts` lacks the texts
+    that are missing in a file of answers, if the user accepts that.
     """
 
     def table(self, *, model: str, stage: str, columns: Sequence[str] | None = None) -> pl.DataFrame: ...
