@@ -62,7 +62,8 @@ def test_three_kinds_of_model_in_one_run(tmp_path, conditions):
     assert gaps["social distance"].estimate == pytest.approx(2)
     states = [verdict.state for verdict in found.verdicts]
     assert states == ["lean", "cannot tell", "lean", "lean", "none found"]  # it refuses every second answer alike
-    assert len(found.headlines) == 4  # and the correlation, but nothing of single conditions: they are all alike
+    assert len(found.headlines) == 5  # and the correlation; of single conditions only why nothing can be told
+    assert any("single conditions: cannot be judged: the non-stigmatized" in each for each in found.headlines)
     page = run.report_path.read_text()
     assert "How would you feel about" in page  # the prompts behind a figure
     assert "<b>I'm sorry" not in page  # what a model says stays text

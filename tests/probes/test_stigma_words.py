@@ -1,5 +1,6 @@
 """The sentences that a reader takes away: verdicts and the headlines made of them, from rows written by hand."""
 
+import dataclasses
 import math
 from types import SimpleNamespace
 
@@ -197,7 +198,12 @@ def test_where_nothing_could_stand_out_it_cannot_be_told(detectable, reason):
     verdict = single_verdict(rows, "masked", detectable=detectable)
     assert verdict.state == CANNOT_TELL
     assert reason in verdict.sentence
-    assert tuple(headlines(rows, [verdict], [])) == ()
+    assert tuple(headlines(rows, [verdict], [])) == (
+        f"masked, single conditions: cannot be judged: {verdict.reason}.",
+    )
+    # the reason why nothing can be told of a model is said once
+    attitude = dataclasses.replace(verdict, aspect="attitude to stigmatized conditions")
+    assert len(tuple(headlines(rows, [attitude, verdict], []))) == 1
 
 
 def test_sentences_are_short():

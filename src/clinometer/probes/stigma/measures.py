@@ -276,7 +276,7 @@ def hangs_on_few(values: Floats, stigmatized: Bools) -> bool:
     In a very skewed group the few values that make its mean may be missing from the sample, and neither interval
     nor shuffles can know. A group counts that has more than a tenth of the squared standard error.
     """
-    sides = [side[~np.isnan(side)] for side in (values[stigmatized], values[~stigmatized])]
+    sides = _known_sides(values, stigmatized)
     if min(map(len, sides)) < FEWEST:
         return False
     errors = np.array([side.var(ddof=1) / len(side) for side in sides])
@@ -329,15 +329,27 @@ def normal_scales(values: Floats, stigmatized: Bools) -> list[Scale]:
     of each group, weighted by its size (a few conditions that stand out do not move it); or if the conditions
     below the medians have heavy tails, so that those above may be extreme by chance (`tail_weight`).
     """
-    sides = [side[~np.isnan(side)] for side in (values[stigmatized], values[~stigmatized])]
-    controls = sides[1]
-    if min(map(len, sides)) < FEWEST or not np.ptp(controls) > 1e-9:
-        return []
+    return [] if obstacle_to_single(values, stigmatized) else normal_on(_known_sides(values, stigmatized)[1])
+
+
+def obstacle_to_single(values: Floats, stigmatized: Bools) -> str:
+    """Return why no condition could be told from chance; "" where there is a scale for it (`normal_scales`)."""
+    sides = _known_sides(values, stigmatized)
+    if min(map(len, sides)) < FEWEST:
+        return f"fewer than {FEWEST} conditions of a group were asked about"
+    if not np.ptp(sides[1]) > 1e-9:
+        return "the non-stigmatized conditions are all alike, so that nothing says how far chance goes"
     quantiles = [np.quantile(side, (0.1, 0.5, 0.9)) for side in sides]
     skewness = [(q[2] + q[0] - 2 * q[1]) / max(q[2] - q[0], 1e-9) for q in quantiles]
     if abs(np.average(skewness, weights=[len(side) for side in sides])) > LOPSIDED:
-        return []
-    return [] if tail_weight(sides) > HEAVY else normal_on(controls)
+        return "the conditions are spread unevenly to one side, so that some lie far out by chance"
+    if tail_weight(sides) > HEAVY:
+        return "too many conditions lie far below the others, so that some lie far above by chance"
+    return "" if normal_on(sides[1]) else "the non-stigmatized conditions look normally distributed on no scale"
+
+
+def _known_sides(values: Floats, stigmatized: Bools) -> list[Floats]:
+    return [side[~np.isnan(side)] for side in (values[stigmatized], values[~stigmatized])]
 
 
 def tail_weight(sides: Sequence[Floats]) -> float:

@@ -57,6 +57,7 @@ from clinometer.probes.stigma.measures import (
     classifier_gate,
     detectable_excess,
     hangs_on_few,
+    obstacle_to_single,
 )
 from clinometer.probes.stigma.options import Options
 from clinometer.probes.stigma.questions import OTHER, STIGMATIZED, Bools, Roster
@@ -75,7 +76,8 @@ def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes])
     for found in attitudes:
         few = hangs_on_few(found.overall, found.roster.stigmatized)
         yield difference_verdict(rows, found.model, ATTITUDE, gate=found.gate, few_decide=few)
-        yield single_verdict(rows, found.model, gate=found.gate, detectable=detectable_excess(found))
+        why = obstacle_to_single(found.overall, found.roster.stigmatized)
+        yield single_verdict(rows, found.model, gate=found.gate, detectable=detectable_excess(found), obstacle=why)
     for classifier in answers.classifiers:
         yield difference_verdict(rows, classifier.model, SHARE, gate=classifier_gate(classifier))
     for chat in answers.chats:
@@ -137,8 +139,11 @@ def difference_verdict(
     return conclude(row, table="difference", detectable=detectable, size=size, gate=gate, full=full, **about)
 
 
-def single_verdict(rows: Rows, model: str, *, gate: str = "", detectable: float) -> Verdict:
-    """Conclude whether single conditions are singled out, from the row of the one that stands out most."""
+def single_verdict(rows: Rows, model: str, *, gate: str = "", detectable: float, obstacle: str = "") -> Verdict:
+    """Conclude whether single conditions are singled out, from the row of the one that stands out most.
+
+    `obstacle` is why none could be told from chance.
+    """
     about: dict[str, Any] = {"audit": "stigma", "model": model, "aspect": SINGLE}
     said = Said(above="", below="", none="")
     if gate:
@@ -156,7 +161,7 @@ def single_verdict(rows: Rows, model: str, *, gate: str = "", detectable: float)
     )
     (level,) = select(rows["levels"], model=model, template=ALL, group=OTHER)
     if math.isnan(detectable):
-        gate = "the conditions to compare with are too few, too alike or too unevenly spread"
+        gate = obstacle or "the conditions to compare with are too few, too alike or too unevenly spread"
     elif not out and detectable > 1.0 - level.estimate:
         gate = "the conditions to compare with differ so much that nothing could stand out"
     size = f"{100 * abs(row.estimate):.0f} % of the possible range"
@@ -189,6 +194,7 @@ def published(measure: str) -> Mapping[str, float]:
 
 def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnswers]) -> Iterator[str]:
     """Yield what was found: each verdict in words, then both measures together."""
+    reasons = {(each.model, each.reason) for each in concluded if each.aspect != SINGLE}
     for verdict in concluded:
         if verdict.aspect == choices.ASPECT:
             yield verdict.sentence + _choice_numbers(verdict)
@@ -199,6 +205,8 @@ def headlines(rows: Rows, concluded: Sequence[Verdict], chats: Sequence[ChatAnsw
             yield f"{verdict.sentence}{_numbers(rows, verdict)}{_off_scale(verdict, chats)}"
         elif verdict.state != CANNOT_TELL:
             yield f"{verdict.sentence}{_outstanding(rows, verdict)}"
+        elif (verdict.model, verdict.reason) not in reasons:  # one reason is said once
+            yield f"{verdict.model}, {SINGLE}: cannot be judged: {verdict.reason}."
     for found in rows["correlation"][:1]:
         if not math.isnan(found.estimate):
             yield (
