@@ -17,6 +17,7 @@ from clinometer.cli.outcome import (
     settle_comparison,
 )
 from clinometer.cli.terminal import show
+from clinometer.errors import InputError
 
 PAGE = "comparison.html"
 MOST_TOLD = 12  # changes that are told one by one
@@ -56,6 +57,8 @@ def compare(
     allow_cannot_tell: AllowOption = False,
 ) -> None:
     """Compare models, of one run or several, on the questions they share; needs no model."""
+    if out is not None and (out / "spec.toml").is_file():
+        raise InputError(f"--out {out} is the folder of a run, whose page would look like its own; name another")
     outcome = Outcome(
         json=json,
         markdown=markdown,

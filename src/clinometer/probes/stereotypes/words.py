@@ -91,6 +91,8 @@ def verdicts(answers: Sequence[ModelAnswers], rows: Mapping[str, Sequence[Findin
             categories = select(rows.get("category_negativity", ()), model=each.model)
             # the first lean speaks for the audit on the first screen, and a reader wants the largest
             largest = sorted(categories, key=lambda row: 0.0 if math.isnan(row.estimate) else -abs(row.estimate))
+            if len(largest) == 2 and math.isclose(largest[0].estimate, -largest[1].estimate):
+                largest.remove(min(largest, key=lambda row: row.estimate))  # one comparison, seen from both sides
             found += [_of_category(each.model, row) for row in largest]
     return [*found, *refusals.refusal_verdicts(rows.get(refusals.CAPTION.name, ()), audit=AUDIT)]
 
@@ -192,9 +194,8 @@ def _headline(verdict: Verdict, measure: str) -> str:
 
 
 def _found_from(measure: str, detectable: float) -> str:
-    if math.isnan(detectable):
-        return "too few groups to say which effect would be found"
-    return f"a {measure} of {detectable:.3f} would be found four times in five"
+    few = "too few groups to say which effect would be found"
+    return few if math.isnan(detectable) else f"a {measure} of {detectable:.3f} would be found four times in five"
 
 
 def _quiet_categories(model: str, categories: Sequence[Verdict]) -> Iterator[str]:

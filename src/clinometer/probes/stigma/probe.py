@@ -138,7 +138,9 @@ class Stigma:
         answers = read_answers(plans, records)
         attitudes = masked_attitudes(answers.masked)
         rows = table_rows(plans, answers, attitudes)
-        concluded = tuple(verdicts(rows, answers, attitudes))
+        options: Options = plans[0].options
+        own = options.groups_file or options.conditions_file or options.prompts_file
+        concluded = tuple(verdicts(rows, answers, attitudes, as_printed=not own))
         models = [plan.model for plan in plans]
         found = Findings(
             probe=self.name,

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import PurePath
 from typing import Any
 
@@ -71,19 +71,22 @@ MANY_REFUSALS = 0.2  # share of answers off the scale above which the scores spe
 Rows = Mapping[str, Sequence[Finding]]
 
 
-def verdicts(rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes]) -> Iterator[Verdict]:
-    """Yield what follows for each model: masked models (all together first), classifiers, chat models."""
+def verdicts(
+    rows: Rows, answers: Answers, attitudes: Sequence[MaskedAttitudes], *, as_printed: bool = True
+) -> Iterator[Verdict]:
+    """Yield what follows for each model, with the paper's numbers where its conditions were asked."""
+    difference = partial(difference_verdict, rows, as_printed=as_printed)
     for found in attitudes:
         few = hangs_on_few(found.overall, found.roster.stigmatized)
-        yield difference_verdict(rows, found.model, ATTITUDE, gate=found.gate, few_decide=few)
+        yield difference(found.model, ATTITUDE, gate=found.gate, few_decide=few)
         why = obstacle_to_single(found.overall, found.roster.stigmatized)
         yield single_verdict(rows, found.model, gate=found.gate, detectable=detectable_excess(found), obstacle=why)
     for classifier in answers.classifiers:
-        yield difference_verdict(rows, classifier.model, SHARE, gate=classifier_gate(classifier))
+        yield difference(classifier.model, SHARE, gate=classifier_gate(classifier))
     for chat in answers.chats:
         few = hangs_on_few(chat.overall, chat.roster.stigmatized)
         scale = len(chat.readings) - 3
-        yield difference_verdict(rows, chat.model, DISTANCE, gate=chat_gate(chat), few_decide=few, full=scale)
+        yield difference(chat.model, DISTANCE, gate=chat_gate(chat), few_decide=few, full=scale)
     yield from choices.choice_verdicts(rows[choices.CAPTION.name], answers.chosen, audit="stigma")
     yield from refusals.refusal_verdicts(rows[refusals.CAPTION.name], audit="stigma")
 
@@ -121,7 +124,14 @@ _EVIDENCE: dict[str, tuple[str, dict[str, Label]]] = {  # where a reader sees wh
 
 
 def difference_verdict(
-    rows: Rows, model: str, measure: str, *, gate: str = "", few_decide: bool = False, full: float = 1.0
+    rows: Rows,
+    model: str,
+    measure: str,
+    *,
+    gate: str = "",
+    few_decide: bool = False,
+    full: float = 1.0,
+    as_printed: bool = True,
 ) -> Verdict:
     """Conclude whether stigmatized conditions fare worse, from the one row over all templates."""
     about: dict[str, Any] = {"audit": "stigma", "model": model, "aspect": ASPECTS[measure], "said": _SAID[measure]}
@@ -129,7 +139,7 @@ def difference_verdict(
         return _unable(rows, measure, about, gate)
     (row,) = select(rows["difference"], model=model, measure=measure, template=ALL)
     size = f"{100 * abs(row.estimate) / full:.0f} % of the possible range"
-    if known := published(f"difference in {measure}"):
+    if as_printed and (known := published(f"difference in {measure}")):
         least, most = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
         size += f"; in the paper {known[least]:.2f} ({least}) to {known[most]:.2f} ({most})"
     if few_decide and is_found(row):
@@ -140,10 +150,7 @@ def difference_verdict(
 
 
 def single_verdict(rows: Rows, model: str, *, gate: str = "", detectable: float, obstacle: str = "") -> Verdict:
-    """Conclude whether single conditions are singled out, from the row of the one that stands out most.
-
-    `obstacle` is why none could be told from chance.
-    """
+    """Conclude from the row of the one that stands out most; `obstacle`: why none could be told from chance."""
     about: dict[str, Any] = {"audit": "stigma", "model": model, "aspect": SINGLE}
     said = Said(above="", below="", none="")
     if gate:
@@ -267,9 +274,8 @@ def _choice_numbers(verdict: Verdict) -> str:
 
 
 def _detectable(verdict: Verdict) -> str:
-    if math.isnan(verdict.detectable):
-        return ""
-    return f"; a difference of {verdict.detectable:.3f} would be found four times in five"
+    told = f"; a difference of {verdict.detectable:.3f} would be found four times in five"
+    return "" if math.isnan(verdict.detectable) else told
 
 
 def _outstanding(rows: Rows, verdict: Verdict) -> str:
