@@ -225,7 +225,9 @@ def audit(
     request = AuditRequest(spec=wanted, folder=place, execution=execution, cohort=spec is not None)
     if dry_run:
         from clinometer.cli.estimate import print_estimate
+        from clinometer.engine.executor import check_executor
 
+        check_executor(executor)
         print_estimate(request)
         return
     run = finish_run(place, lambda progress: run_audit(request, progress=progress), quiet=quiet)

@@ -35,7 +35,8 @@ def compare(
     base: Annotated[
         str,
         typer.Option(
-            help="What the others are compared with: one of the runs, or a model. Default: the first.",
+            help="What the others are compared with: one of the runs, or a model. Default: the first; of "
+            "checkpoints, the model that each was made from.",
             show_default=False,
         ),
     ] = "",

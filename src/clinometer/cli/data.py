@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clinometer.data.user_folder import AddedDataset
 
 data = typer.Typer(
-    help="Data sets that are not in the package: add, get, list, remove, collect.",
+    help="Data sets that are not in the package: add, list and remove them, or get and collect new ones.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

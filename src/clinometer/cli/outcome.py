@@ -65,6 +65,8 @@ class Outcome:
         if self.fail_on not in ("", *self.known):
             written = " or ".join(f"--fail-on {name}" for name in self.known)
             raise SpecError(f"--fail-on {self.fail_on!r} is not known; write {written}")
+        if self.allow_cannot_tell and not self.fail_on and self.limits_file is None:
+            raise SpecError("--allow-cannot-tell is about the exit code of --fail-on or --limits; add one of them")
         for path in (self.json, self.markdown):
             if path == Path("-"):
                 raise InputError("verdicts are written to a file, not to the terminal; name one")
@@ -101,12 +103,17 @@ def read_limits(path: Path) -> Limits:
     return limits
 
 
+def check_limits(run: Run, outcome: Outcome) -> None:
+    """Refuse limits of what a run did not measure, before anything is written."""
+    _check_names(outcome, ((each.audit, each.aspect) for each in run.verdicts))
+
+
 def settle(run: Run, outcome: Outcome) -> None:
     """Write the files that are wanted, then exit with the code that follows from the verdicts, if it is not 0."""
     from clinometer.report.verdict_files import judged, verdicts_json, verdicts_markdown
 
     verdicts, name = run.verdicts, run.path.name
-    _check_names(outcome, ((each.audit, each.aspect) for each in verdicts))
+    check_limits(run, outcome)
     judgement = judged(
         verdicts,
         fail_on=cast("FailOn", outcome.fail_on),

@@ -15,6 +15,7 @@ from clinometer.cli.outcome import (
     LimitsOption,
     MarkdownOption,
     Outcome,
+    check_limits,
     settle,
 )
 from clinometer.cli.progress import finish_run
@@ -135,6 +136,7 @@ def report(
 
     with working_folder(run) as place:
         folder = _opened(place)
+        check_limits(Run(folder), outcome)
         show(report_run(folder))
         if figures is not None:
             from clinometer.report import save_figures

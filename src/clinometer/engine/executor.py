@@ -112,6 +112,12 @@ _OURS: dict[str, Callable[[ClusterSettings, str], ExecutorFactory]] = {
 }
 
 
+def check_executor(name: str) -> None:
+    """Raise SpecError, with the nearest name, where there is no executor of this one."""
+    if name not in _OURS and name not in entry_points(EXECUTORS):
+        raise SpecError(f"no executor {name!r}; {nearest(name, [*_OURS, *entry_points(EXECUTORS)])}")
+
+
 def get_executor(
     chosen: str | ExecutorFactory, *, cluster: ClusterSettings | None = None, release: str = ""
 ) -> ExecutorFactory:
@@ -123,8 +129,7 @@ def get_executor(
         return chosen
     if chosen in _OURS:
         return _OURS[chosen](cluster or ClusterSettings(), release)
-    if chosen not in entry_points(EXECUTORS):
-        raise SpecError(f"no executor {chosen!r}; {nearest(chosen, [*_OURS, *entry_points(EXECUTORS)])}")
+    check_executor(chosen)
     factory: ExecutorFactory = load_plugin(EXECUTORS, chosen)
     return factory
 

@@ -85,8 +85,7 @@ def verdicts(
         yield difference(classifier.model, SHARE, gate=classifier_gate(classifier))
     for chat in answers.chats:
         few = hangs_on_few(chat.overall, chat.roster.stigmatized)
-        scale = len(chat.readings) - 3
-        yield difference(chat.model, DISTANCE, gate=chat_gate(chat), few_decide=few, full=scale)
+        yield difference(chat.model, DISTANCE, gate=chat_gate(chat), few_decide=few, full=len(chat.readings) - 3)
     yield from choices.choice_verdicts(rows[choices.CAPTION.name], answers.chosen, audit="stigma")
     yield from refusals.refusal_verdicts(rows[refusals.CAPTION.name], audit="stigma")
 
@@ -269,13 +268,13 @@ def _numbers(rows: Rows, verdict: Verdict) -> str:
 def _choice_numbers(verdict: Verdict) -> str:
     if verdict.state == CANNOT_TELL:
         return ""
-    gap = f"The difference of the shares is {signed(verdict.estimate)} ({certainty(verdict)})"
-    return f" {gap}, {verdict.size}{_detectable(verdict)}."
+    gap = f"{signed(verdict.estimate)} ({certainty(verdict)}), {verdict.size}{_detectable(verdict)}"
+    return f" The difference of the shares is {gap}."
 
 
 def _detectable(verdict: Verdict) -> str:
-    told = f"; a difference of {verdict.detectable:.3f} would be found four times in five"
-    return "" if math.isnan(verdict.detectable) else told
+    least = f"; a difference of {verdict.detectable:.3f} would be found four times in five"
+    return "" if math.isnan(verdict.detectable) else least
 
 
 def _outstanding(rows: Rows, verdict: Verdict) -> str:
@@ -323,7 +322,8 @@ def notices(
 ) -> Iterator[Notice]:
     """Yield what holds for all models, then what holds for each."""
     options: Options = plans[0].options
-    yield from _sizes(Roster(wordings=options.chosen_conditions()), ours=not options.groups_file)
+    own = options.groups_file or options.conditions_file
+    yield from _sizes(Roster(wordings=options.chosen_conditions()), ours=not own)
     if forms := options.derived_forms():
         yield info(f"Please check these forms, derived from the names of your groups: {'; '.join(forms)}.")
     yield from tuned_notices([plan.model for plan in plans])
