@@ -98,6 +98,14 @@ def test_a_subgroup_is_found_by_a_classifier(tmp_path):
     assert found.verdicts[0].state == "lean"
 
 
+def test_a_classifier_that_was_asked_too_few_templates_cannot_be_judged_and_the_option_is_named(tmp_path):
+    (verdict,) = audited(tmp_path, classifier({"red": 0.3}), templates=4).verdicts
+    assert verdict.state == "cannot tell"
+    assert verdict.reason == (
+        "single scores need 5 templates for an interval, and 4 were asked (counterfactual.max_templates)"
+    )
+
+
 def test_a_classifier_that_does_not_tell_good_from_bad_is_not_judged(tmp_path):
     found = audited(tmp_path, classifier({"red": 0.3}, senses=False))
     (verdict,) = found.verdicts

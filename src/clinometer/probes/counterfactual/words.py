@@ -100,13 +100,22 @@ def verdicts_of(
                 below=f"writes more alike than chance when only {about} changes, as {each.scorer} scores it",
                 none=f"was not found to write differently when only {about} changes, as {each.scorer} scores it",
             ),
-            gate=each.gate,
+            gate=each.gate or (_too_few(each, row) if said else ""),
             detectable=detectable_excess(each, measure, interval, tests=len(family)),
             size=_size(row),
         )
         both = tuple(RowReference(table="fairness", labels=dict(row.labels)) for row in rows)
         found.append(replace(verdict, rows=(*verdict.rows, *(each for each in both if each not in verdict.rows))))
     return found
+
+
+def _too_few(each: AttributeMeasures, row: Finding) -> str:
+    """Return why single scores have no interval, where more templates would give one."""
+    asked = len(each.asked.attribute.templates)
+    if not math.isnan(row.low) or asked >= FEWEST_TEMPLATES:
+        return ""
+    needed = f"single scores need {FEWEST_TEMPLATES} templates for an interval"
+    return f"{needed}, and {asked} were asked (counterfactual.max_templates)"
 
 
 def said_of_scores(attribute: str) -> Said:
