@@ -86,8 +86,10 @@ def score_fairness(
     counted = counted_pairs(groups, across=across)
     centred = array - array.mean(axis=1, keepdims=True)
     rows = _shuffles(centred, groups, rng=rng, draws=draws)
-    every = [_distances(np.delete(centred, at, axis=0)[None], groups) for at in range(len(centred))]
-    left_out = [np.concatenate(parts) for parts in zip(*every, strict=True)] if len(centred) > 2 else None
+    left_out = None
+    if len(centred) > 2:
+        every = [_distances(np.delete(centred, at, axis=0)[None], groups) for at in range(len(centred))]
+        left_out = [np.concatenate(parts) for parts in zip(*every, strict=True)]
 
     def found(part: int, of: Sequence[bool] | slice | None) -> tuple[AgainstChance, ExcessInterval]:
         values = rows[part] if of is None else rows[part][:, of].mean(axis=1)

@@ -114,8 +114,8 @@ def _too_few(each: AttributeMeasures, row: Finding) -> str:
     asked = len(each.asked.attribute.templates)
     if not math.isnan(row.low) or asked >= FEWEST_TEMPLATES:
         return ""
-    needed = f"single scores need {FEWEST_TEMPLATES} templates for an interval"
-    return f"{needed}, and {asked} were asked (counterfactual.max_templates)"
+    templates = "1 template is" if asked == 1 else f"{asked} templates are"
+    return f"{templates} too few for an interval of single scores (counterfactual.max_templates)"
 
 
 def said_of_scores(attribute: str) -> Said:
