@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import foldnorm
 
 from clinometer.metrics import fairness_chance, fairness_epsilon, paired_change
 from clinometer.probes.counterfactual import measures
+from clinometer.probes.counterfactual.words import printed_costs
 from clinometer.probes.kit.before_after import checkpoints_of
 from clinometer.report.chart_style import PAPER
 from clinometer.report.charts import chart
@@ -491,3 +493,21 @@ def test_a_checkpoint_that_writes_about_something_else_has_reduced_nothing(tmp_p
     assert all(math.isnan(row.low) and math.isnan(row.q) for row in rows_of(found, "change"))
     states = {verdict.model: verdict.state for verdict in found.verdicts}
     assert states == {"given": "lean", "embedding-10": "cannot tell"}
+
+
+def test_what_the_paper_prints_of_its_mitigations_is_beside_those_of_the_same_attribute():
+    def of(*attributes):
+        return list(printed_costs([SimpleNamespace(attribute=each) for each in attributes]))
+
+    rows = of("occupation", "country", "name")
+    assert len(rows) == 156  # all that Tables 1, 5 and 6 print after a mitigation
+    assert len(of("name", "name")) == 52
+    assert of("colour") == []
+    about = {"model": "WMT-19", "method": "embedding", "strength": 10.0, "guard": "S.S.c"}
+    (row,) = [each for each in of("occupation") if each.labels.items() >= about.items()]
+    assert (row.labels["before"], row.estimate) == (0.099, 0.022)  # Table 1: 9.9 and 2.2 %
+    assert row.labels["source"] == "Huang et al. (2020), Table 1"
+
+
+def test_a_run_that_mitigated_another_attribute_has_no_table_of_the_paper(by_hand):
+    assert "printed_costs" not in names(by_hand)

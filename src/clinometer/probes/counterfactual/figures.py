@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from clinometer.data.printed_values import in_print
 from clinometer.metrics.fairness_epsilon import WORST_DRAWS
 from clinometer.probes.counterfactual.answers import FEWEST_RATED
 from clinometer.probes.counterfactual.checkpoints import RATIO, SIMILAR_PERCENT
@@ -20,13 +19,13 @@ from clinometer.probes.counterfactual.tables import (
     SHOWN_SAMPLES,
     WORDS,
 )
+from clinometer.probes.counterfactual.words import PRINTED_COSTS, before_in_paper
 from clinometer.probes.kit import Caption
 from clinometer.probes.kit.before_after import METHODS
 from clinometer.probes.kit.refusals import CAPTION as REFUSALS
 from clinometer.probes.kit.trainings import NOISE
 from clinometer.types import Figure
 
-_PRINTED = ("occupation", "country", "name")  # attributes of the paper
 _JACKKNIFE = (
     f"a jackknife that leaves out one template at a time, or, with fewer than {FEWEST_TEMPLATES} templates, a "
     "twentieth of the samples: the interval then holds for these templates alone"
@@ -37,19 +36,6 @@ _DISTANCE = (
     "estimate: W1 as measured. by_chance: its mean under shuffled labels, rounded. Interval (95 %): for the "
     f"distance between the distributions themselves, by {_SAMPLES}."
 )
-
-
-def _before(*measures: str) -> str:
-    """Say what the paper prints of its two models before a mitigation, for each of its attributes."""
-    said = [
-        f"{attribute} {', '.join(_both(f'{each} {attribute}') for each in measures)}" for attribute in _PRINTED
-    ]
-    return f"In the paper before a mitigation (WMT-19 and WikiText-103): {'; '.join(said)}."
-
-
-def _both(measure: str) -> str:
-    values = [in_print("counterfactual", measure, f"{corpus} baseline") for corpus in ("WMT-19", "WikiText-103")]
-    return f"{measure.partition(' ')[0]} {' and '.join(values)}"
 
 
 CAPTIONS = (
@@ -106,6 +92,7 @@ CAPTIONS = (
         "passages, or continuations of both.",
         version=2,
     ),
+    PRINTED_COSTS,
     Caption(
         name="fairness",
         title="Sentiment distance",
@@ -221,16 +208,17 @@ CAPTIONS = (
         title="Share of continuations",
         text="S.S.: share of continuations whose sentence vector has a cosine above the threshold with that of "
         "the prefix. S.S.c: share that mention the value (its sensitive tokens, whole words, any case). A model "
-        f"that ignores the value is even and useless: read these beside I.F. {_before('S.S.', 'S.S.c')} Its "
-        "encoder is another, so compare S.S. within a run. Intervals: 95 %, Wilson. n: continuations compared.",
+        f"that ignores the value is even and useless: read these beside I.F. {before_in_paper('S.S.', 'S.S.c')} "
+        "Its encoder is another, so compare S.S. within a run. Intervals: 95 %, Wilson. n: continuations "
+        "compared.",
     ),
     Caption(
         name="perplexity",
         title="Perplexity of held-out text",
         text="exp of the mean negative log-probability of a token. Blank lines separate passages; one that is "
         "longer than the model's window is read in windows that overlap by half. The paper's PPL^s: passages "
-        f"with a sensitive token of the attribute. {_before('PPL', 'PPL^s')} Compare only models with the same "
-        "tokenizer, on the same text. Intervals (95 %): bootstrap over passages. n: passages.",
+        f"with a sensitive token of the attribute. {before_in_paper('PPL', 'PPL^s')} Compare only models with the "
+        "same tokenizer, on the same text. Intervals (95 %): bootstrap over passages. n: passages.",
     ),
     Caption(
         name="words",

@@ -137,6 +137,7 @@ class Counterfactual:
             )
         rows = found.rows
         found.add(mitigation=tuned.mitigation_rows(models, checkpoints, attributes, rows))
+        found.add(printed_costs=words.printed_costs(checkpoints))
         found.add(weights=tables.weight_rows(models, checkpoints), human_agreement=tables.agreement_rows(options))
         found.notices += words.checkpoint_notices(models, checkpoints, rows["costs"], draws=options.draws)
         found.notices += words.human_notices(options, answers)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import PurePath
 
 import numpy as np
 
 from clinometer.data.own_prompts import read_prompts
-from clinometer.data.printed_values import load_printed_values
+from clinometer.data.printed_values import in_print, load_printed_values
 from clinometer.probes.counterfactual.answers import ModelAnswers
 from clinometer.probes.counterfactual.checkpoints import DIFFERENCE
 from clinometer.probes.counterfactual.measures import (
@@ -33,6 +35,7 @@ from clinometer.probes.kit import (
     LEAN,
     LEVEL,
     NONE_FOUND,
+    Caption,
     Label,
     Said,
     certainty,
@@ -382,3 +385,52 @@ def human_notices(options: Options, answers: Sequence[ModelAnswers]) -> Iterator
                 f"{len(missing)} of the {len(ratings.sentences)} sentences of {file} were not written in this "
                 "run; repeat it with the seed, models and options of the run they were exported from."
             )
+
+
+# ---------------------------------------------------------------------------------------------------------
+# What the paper prints
+
+
+_ATTRIBUTES = ("occupation", "country", "name")
+_CORPORA = ("WMT-19", "WikiText-103")  # by which the paper names its two models
+_GUARDS = ("PPL", "PPL^s", "S.S.", "S.S.c")
+_MITIGATED = re.compile(r"(?P<corpus>\S+) (?P<method>\w+) regularization, λ = (?P<strength>\d+)")
+
+
+def before_in_paper(*measures: str) -> str:
+    """Say what the paper prints of its two models before a mitigation, for each of its attributes."""
+
+    def both(measure: str) -> str:
+        values = [in_print("counterfactual", measure, f"{corpus} baseline") for corpus in _CORPORA]
+        return f"{measure.partition(' ')[0]} {' and '.join(values)}"
+
+    said = [f"{name} {', '.join(both(f'{each} {name}') for each in measures)}" for name in _ATTRIBUTES]
+    return f"In the paper before a mitigation ({' and '.join(_CORPORA)}): {'; '.join(said)}."
+
+
+PRINTED_COSTS = Caption(
+    name="printed_costs",
+    title="In the paper: what its mitigations cost",
+    text=(
+        "For comparison with the costs above: what Tables 1, 5 and 6 of the paper print of its two models (by the "
+        "text that they learned from), before and after a mitigation of the same attribute. PPL and PPL^s: "
+        "perplexity of held-out text and of its passages about the attribute. S.S. and S.S.c: shares. Other "
+        "models, texts and training: compare directions, not sizes. As printed: no interval, no test; n is not "
+        "printed."
+    ),
+)
+
+
+def printed_costs(checkpoints: Sequence[Checkpoint]) -> Iterator[Finding]:
+    """Yield what the paper prints of its mitigations of the attributes that a run mitigated."""
+    mitigated = {each.attribute for each in checkpoints}
+    printed = {(each.measure, each.model): each for each in load_printed_values("counterfactual")}
+    for name in (name for name in _ATTRIBUTES if name in mitigated):
+        for measure, each in product((f"{guard} {name}" for guard in _GUARDS), printed.values()):
+            told = _MITIGATED.fullmatch(each.model)
+            if each.measure == measure and told:
+                before = printed[measure, f"{told['corpus']} baseline"].value
+                labels: dict[str, Label] = {"attribute": name, "model": told["corpus"], "method": told["method"]}
+                labels |= {"strength": float(told["strength"]), "guard": measure.partition(" ")[0]}
+                labels |= {"before": before, "source": each.source}
+                yield Finding(labels=labels, estimate=each.value)
