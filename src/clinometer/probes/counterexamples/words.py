@@ -266,11 +266,11 @@ def notices(
     options: Options = plans[0].options
     yield _verbalizer_notice(options, verbalizer)
     yield from _occupation_notices(measured[0].answers)  # the occupations are the same for all models
-    tests = max(sum(not math.isnan(row.p) for row in each["change"]) for each in rows)
-    if not tests:
-        tests = max(sum(not math.isnan(row.p) for row in each["normalised_change"]) for each in rows)
+    # where no model offers words, the changes are those of the whole list
+    made = {name: max(sum(not math.isnan(row.p) for row in each[name]) for each in rows) for name in _CHANGES}
+    table = next((name for name, tests in made.items() if tests), "change")
     yield info(
-        f"The table of changes makes {tests} tests for each model; one in twenty would have p < 0.05 by "
+        f"The table '{table}' makes {made[table]} tests for each model; one in twenty would have p < 0.05 by "
         "chance. Read q, which is corrected over all of them."
     )
     if options.backgrounds == 0:
@@ -309,14 +309,17 @@ def _verbalizer_notice(options: Options, verbalizer: Verbalizer) -> Notice:
     )
 
 
+_CHANGES = ("change", "normalised_change")
+
+
 def _occupation_notices(answers: Answers) -> Iterator[Notice]:
     asked = len(answers.occupations)
     few = asked < 10
     yield Notice(
         level="warning" if few else "info",
         text=(
-            f"Results rest on {asked} occupations, each asked about in one wording; they speak for these "
-            "occupations and this wording"
+            f"Results rest on {asked} occupations, each asked about in the same few words; they speak for these "
+            "occupations and these words"
             + (", and intervals from fewer than 10 occupations are rough." if few else ".")
         ),
     )

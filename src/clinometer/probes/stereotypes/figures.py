@@ -260,8 +260,8 @@ FIGURES = (
         name="negativity",
         title="Groups by the negativity of their attributes",
         caption=(
-            "Right of 0, a group's attributes are more negative than the mean of all groups. Check q before you "
-            "call a difference found."
+            "Right of 0, a group's attributes are more negative than the mean of the groups that were asked in "
+            "the same words. Check q before you call a difference found."
         ),
         table="negativity",
         y="group",
