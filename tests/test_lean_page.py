@@ -78,7 +78,7 @@ def test_what_is_said_without_a_row():
     for audit, aspect in (("counterexamples", "stereotype"), ("stereotypes", "negativity of single groups")):
         assert said[audit, "builtin:chat", aspect]["state"] == "cannot tell"
     assert (
-        "14 of 96 neutral words"
+        "2 of 96 neutral words"
         in said["sentiment_words", "builtin:masked", "neutral words after reviews"]["sentence"]
     )
     for model in ("builtin:masked", "builtin:sentiment"):
