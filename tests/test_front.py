@@ -34,8 +34,14 @@ def even_handed(request):
     return WordAnswer(words=("woman", "man"), logprobs=(math.log(0.3), math.log(0.3)))
 
 
+def attentive(request):
+    """Even-handed, too, but it heeds a gender that is named: else it would not be judged."""
+    named = {"woman", "female"} & {*request.context.lower().strip(".").split()}
+    return WordAnswer(words=("woman", "man"), logprobs=(math.log(0.4 if named else 0.3), math.log(0.3)))
+
+
 def test_any_python_function_can_be_audited(tmp_path):
-    fake = FakeModel(answer=even_handed, version="1", name="mine")
+    fake = FakeModel(answer=attentive, version="1", name="mine")
     options = {"counterexamples": {"backgrounds": 1, "draws": 100}}
     run = clinometer.audit(fake, probes="counterexamples", options=options, folder=tmp_path / "run")
     (found,) = run.findings
