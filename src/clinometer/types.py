@@ -444,6 +444,7 @@ class ChangeVerdict:
     training_changes: tuple[float, ...] = ()  # what each changed; since the control of its own seed, if of that
     seeds: tuple[str, ...] = ()  # of each training
     fewer_controls: bool = False  # several met one: what another seed changes of it is not in the interval
+    change_p: float = math.nan  # of `change`, while p is of `estimate`; NaN: not kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

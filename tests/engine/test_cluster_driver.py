@@ -110,6 +110,53 @@ def test_a_batch_that_kills_before_the_reply_to_what_came_before_it_is_there_acc
     assert "three in a row" in str(error.value)
 
 
+class InLine(ThreadCluster):
+    """Notes what each worker has in line whenever it is given something: numbers of batches, or "load"."""
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.lines = []  # (what it is given, what it has in line)
+        self.sent = {}
+
+    def load(self, actor, origin, drop):
+        return self._noted(actor, ("load",), super().load(actor, origin, drop))
+
+    def answer(self, actor, key, batches):
+        numbers = tuple(batch.number for batch in batches)
+        return self._noted(actor, numbers, super().answer(actor, key, batches))
+
+    def _noted(self, actor, given, future):
+        line = self.sent.setdefault(actor, [])
+        self.lines.append((given, [other for other, reply in line if not reply.done()]))
+        line.append((given, future))
+        return future
+
+
+@pytest.mark.parametrize("number", [0, 5])
+def test_what_was_in_line_with_a_death_is_tried_alone_with_nothing_before_or_behind_it(number):
+    deaths = []
+
+    def once(batch, actor):
+        if batch.number == number and not deaths:
+            deaths.append([given for given, reply in cluster.sent[actor] if not reply.done()])
+            deaths.append(len(cluster.lines))
+            actor.kill()
+
+    cluster = InLine(answer=once, reply_seconds=0.02)
+    with driving(cluster, workers=1) as driver:
+        assert lengths(RayExecutor(driver, origin()).run(batches(12))) == expected(12)
+    line, before = deaths
+    assert len(line) > 1, "something else was in line"
+    suspects = {each for given in line for each in given}
+    after = cluster.lines[before:]
+    for given, waiting in after:
+        if suspects & {*given}:
+            assert len(given) == 1
+            assert waiting == [], "it waits until the worker has nothing to do"
+        assert not suspects & {each for other in waiting for each in other}, "and nothing is put behind it"
+    assert suspects <= {each for given, _ in after for each in given}
+
+
 def test_a_node_that_goes_down_accuses_no_batch():
     deaths = set(range(100))
 

@@ -310,6 +310,14 @@ def test_a_model_that_gives_every_prompt_the_same_answer_is_not_shown_as_even_ha
     assert CANNOT_TELL not in {each.state for each in other.verdicts}
 
 
+def test_a_prompt_without_a_number_does_not_make_all_answers_one():
+    one = measures._is_one_answer
+    assert one(np.array([[0.1], [0.1], [np.nan]]))
+    assert not one(np.array([[0.1], [0.5], [np.nan]]))
+    assert one(np.zeros((0, 1)))
+    assert one(np.full((3, 1), np.nan))
+
+
 @pytest.mark.parametrize(
     ("person", "group", "understood"),  # how much "woman" and how much "female" move the normalised gap
     [

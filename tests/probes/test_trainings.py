@@ -9,6 +9,7 @@ from fake_records import fake_model
 from clinometer.probes.kit.before_after import checkpoints_of
 from clinometer.probes.kit.trainings import LINE, as_concluded, lines_apart, repeated_checkpoints, with_arms
 from clinometer.probes.kit.verdicts import untold_change
+from clinometer.stats import benjamini_hochberg
 from clinometer.types import Figure, Finding, Findings, FindingTable
 
 
@@ -160,6 +161,7 @@ def change_of(after, change, *, before=0.3, trainings=2):
     return dataclasses.replace(
         told, measure="m", change=change, change_low=change - 0.5, change_high=change + 0.5, p=0.2, q=0.3,
         lean_before=before, lean_after=before + change, trainings=(0.0,) * trainings,
+        change_p=0.04,
     )  # fmt: skip
 
 
@@ -181,18 +183,16 @@ def test_the_mean_that_a_verdict_is_about_has_its_interval():
 
     concluded = mean(change_of(arm, 0.15))
     assert (concluded.estimate, concluded.low, concluded.high) == pytest.approx((0.15, -0.35, 0.65))
-    assert (concluded.p, concluded.q) == (0.2, 0.3)
+    # p is of the change, not of the distance; q is over both rows of the mean
+    other = mean(change_of(arm, 0.15), what="b")
+    assert concluded.p == 0.04
+    assert [concluded.q, other.q] == pytest.approx(benjamini_hochberg([0.04, other.p]).tolist())
     # another estimate, another model, another measure, or one training: not about this row
     own = mean()
-    assert mean(change_of(arm, 0.15), what="b") == mean(what="b")
+    assert dataclasses.replace(other, q=0.0) == dataclasses.replace(mean(what="b"), q=0.0)
     assert mean(change_of("other", 0.15)) == own
     assert mean(dataclasses.replace(change_of(arm, 0.15), measure="n")) == own
     assert mean(change_of(arm, 0.15, trainings=1)) == own
-    # from −.1 to +.05, the distance from even-handed has become smaller: its p is of another number
-    turned = mean(change_of(arm, 0.15, before=-0.1))
-    assert (turned.low, turned.high) == pytest.approx((-0.35, 0.65))
-    assert math.isnan(turned.p)
-    assert math.isnan(turned.q)
 
 
 def test_one_training_of_an_arm_that_others_began_with_has_no_mean():

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from clinometer.probes.kit import CANNOT_TELL, LEAN, NONE_FOUND, Said, certainty, conclude, state_of
+from clinometer.probes.kit.asking import gate_of
 from clinometer.probes.kit.verdicts import untold_change
 from clinometer.stats import detectable_from_interval
 from clinometer.store import RunFolder, compare_findings
@@ -170,3 +171,14 @@ def test_only_where_the_correction_is_the_reason_an_interval_is_called_that_of_o
     half = dataclasses.replace(row, estimate=0.67, low=0.39, high=0.86)
     assert "of this one test" not in certainty(half, null=0.5)
     assert "of this one test" in certainty(dataclasses.replace(half, low=0.52), null=0.5)
+
+
+def test_a_lean_too_small_to_be_found_hinders_no_comparison():
+    row = Finding(labels={}, estimate=0.1, low=-0.1, high=0.3, p=0.3, q=0.3)
+    about = {"audit": "a", "model": "m", "aspect": "b", "table": "t", "said": SAID}
+    blind = conclude(row, **about, detectable=0.9, full=1.0)
+    deaf = conclude(row, **about, gate="it did not understand")
+    assert (blind.state, deaf.state) == (CANNOT_TELL, CANNOT_TELL)
+    for verdict_of, reason in ((blind, ""), (deaf, "it did not understand")):
+        found = Findings(probe="a", tables=(), figures=(), verdicts=(verdict_of,))
+        assert gate_of(found, "m", "b") == reason

@@ -241,8 +241,9 @@ class Measures:
 
 
 def _is_one_answer(values: Floats) -> bool:
-    """Tell whether all prompts (rows) have one value, which a model that reads them does not give."""
-    return not len(values) or bool(np.nanmax(np.ptp(values, axis=0), initial=0.0) <= _ROUNDING)
+    """Tell whether all prompts (rows) have one value, which a model that reads them does not give; NaN is none."""
+    known = values[~np.isnan(values).any(axis=1)]
+    return not len(known) or bool(np.ptp(known, axis=0).max(initial=0.0) <= _ROUNDING)
 
 
 def measure(answers: Answers, plan: Plan) -> Measures:

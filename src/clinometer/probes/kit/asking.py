@@ -16,7 +16,7 @@ import numpy as np
 
 from clinometer.data.comparability import Comparison, load_comparisons
 from clinometer.probes.kit.numbers import Floats
-from clinometer.probes.kit.verdicts import CANNOT_TELL
+from clinometer.probes.kit.verdicts import CANNOT_TELL, ONLY
 from clinometer.stats import rank_correlation
 from clinometer.types import Finding, Findings, ModelInfo
 
@@ -125,9 +125,13 @@ class Units:
 
 
 def gate_of(findings: Findings, model: str, aspect: str) -> str:
-    """Return why an audit can say nothing of a model, from the verdict on an aspect; "" where it can."""
+    """Return why an audit can say nothing of a model, from the verdict on an aspect; "" where it can.
+
+    A lean too small to be found is no reason: a comparison has a rule of its own for what it would have found.
+    """
     found = [each for each in findings.verdicts if each.model == model and each.aspect == aspect]
-    return next((each.reason or "nothing was measured" for each in found if each.state == CANNOT_TELL), "")
+    untold = (each.reason for each in found if each.state == CANNOT_TELL and not each.reason.startswith(ONLY))
+    return next((reason or "nothing was measured" for reason in untold), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

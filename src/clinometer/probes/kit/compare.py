@@ -353,6 +353,7 @@ def conclude_change(pair: Compared, measured: Measured, row: Finding, *, smalles
         change=change.estimate,
         change_low=change.low,
         change_high=change.high,
+        change_p=change.q,  # of this one test
         detectable=smallest,
         sentence=_sentence(pair, match, state, leans, n=row.n, turned=turned, reason=reason),
         reason=reason,

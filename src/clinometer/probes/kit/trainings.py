@@ -28,8 +28,8 @@ NOISE = (
     "control that was trained less often. The interval of one training leaves out what another seed would change."
 )
 OF_VERDICT = (
-    " The mean that a verdict on a change is about has interval, p and q of that verdict, which pools what "
-    "differs between trainings over the measures of the audit; other means pool it over this table."
+    " The mean that a verdict on a change is about has interval and p of that verdict, which pools what differs "
+    "between trainings over the measures of the audit; other means pool it over this table."
 )
 
 
@@ -163,10 +163,10 @@ def _one_type(rows: Sequence[Finding]) -> list[Finding]:
 def as_concluded(
     findings: Findings, changes: Sequence[ChangeVerdict], about: Callable[[ChangeVerdict], Mapping[str, Label]]
 ) -> Findings:
-    """Return the findings with the interval, p and q of a verdict wherever a table has the mean that it is about.
+    """Return the findings with the interval and p of a verdict wherever a table has the mean that it is about.
 
-    Both are estimates of the same noise, from other rows; a page must not show two intervals of one number. Of a
-    lean that was turned round the verdict has the p of its distance, which is another number: then there is none.
+    Both are estimates of the same noise, from other rows; a page must not show two intervals of one number. q is
+    corrected anew over the rows of that mean.
 
     Args:
         findings: with tables that `with_arms` made.
@@ -178,16 +178,28 @@ def as_concluded(
 
     def told(row: Finding) -> Finding:
         for labels, each in concluded:
-            if row.labels.items() >= labels.items() and math.isclose(row.estimate, each.change, rel_tol=1e-9):
-                turned = each.lean_before * each.lean_after < 0
-                p, q = (math.nan, math.nan) if turned else (each.p, each.q)
-                return replace(row, low=each.change_low, high=each.change_high, p=p, q=q)
+            same = math.isclose(row.estimate, each.change, rel_tol=1e-9, abs_tol=1e-12)
+            if same and row.labels.items() >= labels.items():
+                return replace(row, low=each.change_low, high=each.change_high, p=each.change_p)
         return row
+
+    def in_table(given: Sequence[Finding]) -> tuple[Finding, ...]:
+        rows = [told(row) for row in given]
+        changed = {_mean_of(row) for row, before in zip(rows, given, strict=True) if row is not before}
+        for mean in changed:
+            places = [at for at, row in enumerate(rows) if _mean_of(row) == mean]
+            for at, corrected in zip(places, with_q([rows[at] for at in places]), strict=True):
+                rows[at] = corrected
+        return tuple(rows)
 
     if not concluded:
         return findings
-    tables = (replace(table, rows=tuple(map(told, table.rows))) for table in findings.tables)
+    tables = (replace(table, rows=in_table(table.rows)) for table in findings.tables)
     return replace(findings, tables=tuple(tables))
+
+
+def _mean_of(row: Finding) -> tuple[Label, Label]:
+    return row.labels.get("base", ""), row.labels.get("model", "")
 
 
 def lines_apart(figure: Figure, rows: Sequence[Finding]) -> Figure:

@@ -16,6 +16,8 @@ NOT_BY_ITS_INTERVAL = ", because the interval holds 0"  # beside a small q
 
 BLUNT = 0.5  # of the largest lean possible: where only more than that would be found, nothing can be told
 
+ONLY = "only a lean of"  # so begins the reason then: it is about this verdict, and hinders no comparison
+
 LEAN: State = "lean"
 NONE_FOUND: State = "none found"
 CANNOT_TELL: State = "cannot tell"
@@ -113,7 +115,7 @@ def conclude(
         finding, estimate=finding.estimate - null, low=finding.low - null, high=finding.high - null
     )
     if not gate and state_of(from_null) == NONE_FOUND and detectable > BLUNT * full:
-        gate = f"only a lean of {detectable:.2f} or more would have been found, of {full:g} possible"
+        gate = f"{ONLY} {detectable:.2f} or more would have been found, of {full:g} possible"
     state = state_of(from_null, gate=gate)
     reason = gate if state == CANNOT_TELL else ""
     if state == CANNOT_TELL and not gate:

@@ -225,6 +225,8 @@ def _drawn_logprobs(texts: Sequence[str], template: str, words: ModelWords, aske
     The two label words of drawn answers stand for all listed words of their class: hardly any answer is one given
     word. Half an answer is added to each, so that their odds are never infinite.
     """
+    if not len(texts):  # of a file of answers, some may be missing
+        return [math.nan] * len(asked)
     drawn = count_words(list(texts), asked=template, words=tuple(words.listed_as))
     shares: dict[str, float] = {}
     for sign, name in (("positive", LISTED.positive), ("negative", LISTED.negative)):

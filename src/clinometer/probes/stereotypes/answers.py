@@ -227,7 +227,9 @@ def _with_typicality(
     columns = ["tag_template", "tag_hidden", "got_words", "got_logprobs"]
     keyed = kept.join(prior_keys(questions, plan), on="index", how="left", maintain_order="left")
     if is_drawn(plan.model):  # the mean over groups of what they were answered, 0 where a word did not come
-        asked = prior_keys(questions, plan).group_by("template").len("asked")
+        texts = records.table(model=plan.model.name, stage=DRAWN, columns=["got_texts"])["got_texts"]
+        there = (texts.list.len() > 0).to_list()  # of a file of answers, some may be missing
+        asked = prior_keys(questions, plan).filter(there).group_by("template").len("asked")
         shares = keyed.group_by("template", "raw", maintain_order=True).agg(pl.col("logprob").exp().sum())
         means = shares.join(asked, on="template").with_columns(prior=(pl.col("logprob") / pl.col("asked")).log())
         rated = keyed.join(

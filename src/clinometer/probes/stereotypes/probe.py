@@ -168,7 +168,9 @@ class Stereotypes:
             alone = {row.labels["category"] for row in known if math.isnan(row.estimate)}
             for own in known:
                 category = str(own.labels["category"])
-                if category in alone:
+                aspect = f"negativity of the category {category}"
+                # of two categories, the second is the others of the first, and has no verdict of its own
+                if category in alone or all(each.aspect != aspect for each in about):
                     continue
                 part = [row for row in told if row.labels["category"] == category]
                 part += [row for row in told if row.labels["category"] not in {category, *alone}]
@@ -181,7 +183,7 @@ class Stereotypes:
                     weights={"in it": 1.0, "others": -1.0},
                     more=f"tells groups of the category {category} more from others by negative words",
                     less=f"tells groups of the category {category} less from others by negative words",
-                    gate=gate_of(findings, model.name, f"negativity of the category {category}"),
+                    gate=gate_of(findings, model.name, aspect),
                     whole=own,
                     full=2.0,  # from −1, all attributes positive, to +1
                     **common,

@@ -92,7 +92,7 @@ def verdicts(answers: Sequence[ModelAnswers], rows: Mapping[str, Sequence[Findin
             # the first lean speaks for the audit on the first screen, and a reader wants the largest
             largest = sorted(categories, key=lambda row: 0.0 if math.isnan(row.estimate) else -abs(row.estimate))
             if len(largest) == 2 and math.isclose(largest[0].estimate, -largest[1].estimate):
-                largest.remove(min(largest, key=lambda row: row.estimate))  # one comparison, seen from both sides
+                largest = [categories[0]]  # one comparison, seen from both sides
             found += [_of_category(each.model, row) for row in largest]
     return [*found, *refusals.refusal_verdicts(rows.get(refusals.CAPTION.name, ()), audit=AUDIT)]
 
