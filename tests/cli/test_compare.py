@@ -86,6 +86,31 @@ def test_limits_that_cannot_hold_are_refused(clinometer, runs, tmp_path, limits,
     assert why in done.err
 
 
+def test_limits_of_what_was_not_measured_are_refused_before_a_page_is_written(clinometer, runs, tmp_path):
+    page = runs["worse"] / "report.html"
+    page.write_text("as it was")
+    (tmp_path / "limits.toml").write_text('[stigma]\n"nothing of the kind" = 0.1')
+    done = clinometer("report", runs["worse"], "--limits", "limits.toml")
+    assert done.code == 2
+    assert "stigma has nothing called 'nothing of the kind'" in done.err
+    assert page.read_text() == "as it was"
+
+
+def test_a_comparison_is_not_written_into_the_folder_of_a_run(clinometer, runs):
+    done = clinometer("compare", runs["before"], runs["worse"], "--out", runs["before"])
+    assert done.code == 2
+    assert "is the folder of a run" in done.err
+    assert not (runs["before"] / "comparison.html").exists()
+
+
+def test_what_a_limit_does_not_accept_is_said(clinometer, runs, tmp_path):
+    (tmp_path / "limits.toml").write_text(f'[stigma]\n"{ASPECT}" = 0.001')
+    done = clinometer("report", runs["worse"], "--limits", "limits.toml")
+    assert done.code == 3
+    assert "not accepted: stigma, " in done.out
+    assert "the limit 0.001." in " ".join(done.out.split())
+
+
 def test_audit_and_report_take_limits_too(clinometer, runs, tmp_path):
     (tmp_path / "limits.toml").write_text(f'[stigma]\n"{ASPECT}" = 0.001')
     assert clinometer("report", runs["worse"], "--limits", "limits.toml").code == 3

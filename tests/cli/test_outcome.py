@@ -48,6 +48,7 @@ def test_files_are_written_also_when_the_code_is_not_0(clinometer, run_with, tmp
         (("--fail-on", "leen"), "--fail-on 'leen' is not known; write --fail-on lean"),
         (("--json", "no/such/folder.json"), "its folder does not exist"),
         (("--markdown", "."), "it is a folder"),
+        (("--allow-cannot-tell",), "--allow-cannot-tell is about the exit code of --fail-on or --limits"),
     ],
 )
 def test_a_mistake_is_told_before_the_work(clinometer, options, why):

@@ -23,7 +23,7 @@ from scipy import stats
 
 from clinometer.errors import ClinometerError
 from clinometer.probes.kit import LEAN, is_found
-from clinometer.probes.stereotypes import PROBE
+from clinometer.probes.stereotypes import PROBE, words
 from clinometer.probes.stereotypes.answers import KNOWN_SHARE, ModelAnswers, WordCounts
 from clinometer.probes.stereotypes.figures import figures_of
 from clinometer.probes.stereotypes.measures import (
@@ -34,6 +34,7 @@ from clinometer.probes.stereotypes.measures import (
     spread_between_groups,
 )
 from clinometer.stats import benjamini_hochberg
+from clinometer.types import Finding
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = [f"word{LETTERS[i // 26]}{LETTERS[i % 26]}" for i in range(240)]
@@ -363,3 +364,11 @@ def test_an_even_hand_stays_quiet_and_the_detectable_lean_is_found(unequal):
     for count in counts.values():
         assert count["even"] <= 4  # 20 draws of 5 %: five or more in 3 of 1,000
         assert count["planted"] >= 11  # 20 draws of 80 %: ten or fewer in 3 of 1,000
+
+
+@pytest.mark.parametrize(("detectable", "state"), [(0.9, "none found"), (1.1, "cannot tell")])
+def test_a_category_of_which_only_more_than_half_of_the_range_would_be_found_cannot_be_told(detectable, state):
+    """From −1, all attributes positive, to +1: half of the range is 1."""
+    labels = {"model": "m", "category": "c", "detectable": detectable}
+    row = Finding(labels=labels, estimate=0.2, low=-0.5, high=0.9, p=0.4, q=0.4, n=9)
+    assert words._of_category("m", row).state == state

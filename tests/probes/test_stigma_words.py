@@ -119,6 +119,13 @@ def test_what_the_paper_found_is_beside_it():
     assert published("difference in social distance") == {}
 
 
+def test_a_difference_that_could_only_be_found_beyond_half_of_the_range_cannot_be_told():
+    rows = rows_of("masked", gap={"estimate": 0.1, "low": -0.4, "high": 0.6, "q": 0.5})
+    assert difference_verdict(rows, "masked", "negative attitude").state == CANNOT_TELL
+    # of a scale from 0 to 3 that is less than half
+    assert difference_verdict(rows, "masked", "negative attitude", full=3.0).state == NONE_FOUND
+
+
 def test_a_difference_that_a_few_conditions_decide_is_not_called_a_lean():
     found = {"estimate": 0.2, "low": 0.1, "high": 0.3, "q": 0.01}
     assert difference_verdict(rows_of("masked", gap=found), "masked", "negative attitude").state == LEAN
