@@ -423,3 +423,19 @@ def test_without_a_cache_and_with_an_unknown_release_a_report_has_its_script(tmp
     monkeypatch.setattr(rendering, "_KNOWN_VEGA", {})
     assert rendering._vega.__wrapped__() == "made<\\/script>"
     assert sorted(tmp_path.iterdir()) == [nowhere]
+
+
+def test_a_table_that_counts_nothing_has_no_prompts_behind_it():
+    """The numbers that a paper prints rest on nobody's prompts here."""
+    small = small_findings()
+    figure = small.figures[0]
+    about = {"name": "printed", "title": "Printed elsewhere", "caption": "As printed."}
+    row = Finding(labels={"model": "theirs"}, estimate=0.5)
+
+    def links(n):
+        table = FindingTable(**about, rows=(replace(row, n=n),))
+        found = replace(small, tables=(*small.tables, table))
+        html = render(page(findings=(found,), evidence={"small": {figure.name: evidence()}}, files={}))
+        return html.count("Prompts and answers behind these numbers")
+
+    assert links(3) == links(0) + 1

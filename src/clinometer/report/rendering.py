@@ -186,7 +186,11 @@ def _probe_part(findings: Findings, page: ReportPage, *, number: int) -> _ProbeP
         findings=findings,
         figures=figures,
         tables=tuple(tables.values()),
-        prompts={name: with_prompts.get(name, anywhere) for name in tables},
+        # what counts nothing is somebody else's, such as the numbers that a paper prints
+        prompts={
+            name: with_prompts.get(name, anywhere if any(row.n for row in part.table.rows) else "")
+            for name, part in tables.items()
+        },
         headlines=tuple(sorted(findings.headlines, key=lambda line: _turn(line, findings))),
         terms=terms,
     )

@@ -413,10 +413,10 @@ PRINTED_COSTS = Caption(
     title="In the paper: what its mitigations cost",
     text=(
         "For comparison with the costs above: what Tables 1, 5 and 6 of the paper print of its two models (by the "
-        "text that they learned from), before and after a mitigation of the same attribute. PPL and PPL^s: "
-        "perplexity of held-out text and of its passages about the attribute. S.S. and S.S.c: shares. Other "
-        "models, texts and training: compare directions, not sizes. As printed: no interval, no test; n is not "
-        "printed."
+        "text that they learned from), before a mitigation of the same attribute (before) and after it "
+        "(estimate). PPL and PPL^s: perplexity of held-out text and of its passages about the attribute. S.S. and "
+        "S.S.c: shares. Other models, texts and training: compare directions, not sizes. As printed: no interval, "
+        "no test, no n."
     ),
 )
 
